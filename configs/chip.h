@@ -43,6 +43,7 @@ struct MxuParams {
 struct VpuParams {
   int64_t sublanes = 8;
   int64_t lanes = 128;
+  int64_t registers = 64;     // of sublanes x lanes x 32 bit
   int64_t alus_per_lane = 0;  // VALU slots per bundle
   int64_t eup_slots = 1;      // transcendental slots per bundle
   int64_t load_slots = 0;     // vector registers loaded from VMEM per cycle

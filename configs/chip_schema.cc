@@ -53,6 +53,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.mxu.passes_int32", "passes", kPasses, mxu.passes_int32, "... of int32, made of byte products", kInt32Products),
       ROW("chip.vpu.sublanes", "count", kCount, vpu.sublanes, "rows of a vector register"),
       ROW("chip.vpu.lanes", "count", kCount, vpu.lanes, "columns of a vector register"),
+      ROW("chip.vpu.registers", "count", kCount, vpu.registers, "vector registers of a core; larger arrays that a kernel keeps are spilled to VMEM", kKeptArrays),
       ROW("chip.vpu.alus_per_lane", "count", kCount, vpu.alus_per_lane, "vector ALU slots per bundle"),
       ROW("chip.vpu.eup_slots", "count", kCount, vpu.eup_slots, "transcendental slots per bundle", kTranscendentals),
       ROW("chip.vpu.load_slots", "count", kCount, vpu.load_slots, "vector registers loaded from VMEM per cycle"),
@@ -61,10 +62,10 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vpu.eup_cycles_per_vreg", "cycles", kPerCycle, vpu.eup_cycles_per_vreg, "cycles of one transcendental on a register", kTranscendentals),
       ROW("chip.vpu.xlu_cycles_per_vreg", "cycles", kPerCycle, vpu.xlu_cycles_per_vreg, "cycles of one cross-lane operation on a register, per unit", kCrossLaneMoves),
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
-      ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core", kVmemArrays),
+      ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core", kArraysThere),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
-      ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none", kCmemArrays),
-      ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none", kCmemTransfers),
+      ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none", kArraysThere),
+      ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none", kTransfersThere),
       ROW("chip.hbm.bytes", "bytes", kBytes, hbm.bytes, "capacity per device"),
       ROW("chip.hbm.reserved_bytes", "bytes", kBytesOrNone, hbm.reserved_bytes, "kept by the runtime, not usable by a program"),
       ROW("chip.hbm.bytes_per_second", "bytes_per_second", kRate, hbm.bytes_per_second, "peak per device, reads and writes together"),
@@ -323,8 +324,7 @@ std::string CompilerJsonSchema() {
   Schema chips = {{"type", "object"},
                   {"description", "by chip, whose compiled programs its values are from"},
                   {"additionalProperties", object}};
-  chips["additionalProperties"]["properties"] = {
-      {"like", text}, {"source", text}};
+  chips["additionalProperties"]["properties"] = {{"like", text}, {"source", text}};
   Schema values = object;
   for (const Parameter& parameter : ChipParameters()) {
     if (!IsPolicy(parameter)) continue;

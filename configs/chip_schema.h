@@ -34,10 +34,10 @@ enum class Work {
   kInt32Products,
   kTranscendentals,
   kCrossLaneMoves,
-  kVmemArrays,  // arrays that might live there
-  kCmemArrays,
-  kCmemTransfers,
-  kIndexedSlices,  // gathers and scatters, with a DMA per slice
+  kKeptArrays,      // by the body of a kernel
+  kArraysThere,     // that might live in the memory that the parameter is of
+  kTransfersThere,  // to or from it
+  kIndexedSlices,   // gathers and scatters, with a DMA per slice
   kAllGathers,
   kAllReduces,
   kReduceScatters,
@@ -65,7 +65,8 @@ struct Parameter {
   // Where a file does not have it: a number, or the path of the parameter whose
   // value it takes. Empty: files must have it.
   std::string fallback = {};
-  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true; others have none.
+  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true; others have
+  // none.
   std::vector<std::string> words = {};
 };
 

@@ -25,6 +25,8 @@ struct Policy {
   // The least operand of a collective that a flag sends to the SparseCores.
   Bytes offload_least_bytes;
   Bytes single_phase_most_bytes;  // all-reduces in which every member adds up whole operands
+  // Members of a ring, and chips along an axis, up to which large all-reduces go each way apart.
+  int64_t one_way_ring_most_members = 0, one_way_axis_most_members = 0;
   // A reduce-scatter of the fastest dimension that leaves less of it is an all-reduce and a slice.
   Bytes reduce_scatter_least_row_bytes;
   // What one all-reduce of several arrays may hold.

@@ -25,6 +25,8 @@ std::vector<Parameter> PolicyParameters() {
       // clang-format off
       VALUE(offload_least_bytes, "bytes", kSomeBytes, "least operand of a collective that a flag sends to SparseCores"),
       VALUE(single_phase_most_bytes, "bytes", kBytesOrNone, "largest all-reduce in which every member adds up whole operands"),
+      VALUE(one_way_ring_most_members, "count", kCountOrNone, "members of the longest ring on which the halves of a large all-reduce go round each way apart"),
+      VALUE(one_way_axis_most_members, "count", kCountOrNone, "... of the longest axis of a plane or box"),
       VALUE(reduce_scatter_least_row_bytes, "bytes", kBytesOrNone, "what is left of the fastest dimension when it is scattered; with less, an all-reduce and a slice are made"),
       VALUE(all_reduce_combined_bytes, "bytes", kBytesOrNone, "all-reduces are combined up to this size"),
       VALUE(all_reduce_combined_arrays, "count", kCount, "... and so many arrays"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
 #include "sim/recorder.h"
@@ -181,7 +182,7 @@ void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds sta
 
 void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer,
                                       bool added) {
-  if (!timing::IsRated(space)) return;
+  if (!configs::IsRated(space)) return;
   const bool hbm = space == isa::MemorySpace::kHbm;
   Bytes& peak = totals_.peak_live.In(space);
   if (live > peak) {
@@ -190,7 +191,7 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_
   }
   if (shown_.empty()) return;
   Recording& recording = recorder_.recording_;
-  const auto memory = static_cast<int32_t>(timing::IndexOf(space));
+  const auto memory = static_cast<int32_t>(configs::IndexOf(space));
   recording.Add(recording.PlaceOf(shown_, Counter::kLive, memory), Now(),
                 static_cast<double>(live.value()));
   const isa::BufferInfo& info = recorder_.program_.info.buffers[buffer];

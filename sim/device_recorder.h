@@ -10,7 +10,7 @@
 // meanwhile.
 //
 //   compute busy   the MXU or the VPU works in a block. Reducing transfers use
-//                  some of the VPU too, but as a share of it (chip/vpu.h): they do
+//                  some of the VPU too, but as a share of it (chip/units.h): they do
 //                  not count, or a collective would hide itself.
 //   in flight      a label of an operation that is a collective is open on a
 //                  stream other than the TensorCore's.

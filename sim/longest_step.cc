@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "configs/chip_schema.h"
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/flow/network.h"
 #include "models/isa/instruction_count.h"
@@ -17,8 +18,6 @@ namespace {
 
 // By how the last part of a hierarchical name begins.
 constexpr std::pair<std::string_view, const char*> kParameters[] = {
-    {"hbm", "chip.hbm.bytes_per_second"},
-    {"cmem", "chip.cmem.bytes_per_second"},
     {"link_", "ici.link_bytes_per_second"},
     {"die_link", "ici.die_to_die_bytes_per_second"},
     {"to_host", "host.pcie_bytes_per_second"},
@@ -55,6 +54,10 @@ std::string LoopsOf(const isa::PodProgram& program) {
 
 std::string ParameterOf(const std::string& resource) {
   const std::string_view last = std::string_view(resource).substr(resource.rfind('.') + 1);
+  for (const isa::MemorySpace space : configs::kRatedSpaces) {
+    const configs::Memory& memory = configs::MemoryOf(space);
+    if (last.starts_with(memory.name)) return configs::RateParameter(memory);
+  }
   for (const auto& [name, parameter] : kParameters) {
     if (last.starts_with(name)) return parameter;
   }
@@ -83,8 +86,7 @@ absl::Status TooLong(const Pod& pod, const configs::Config& config,
                          configs::FormatNumber(pod.network().Capacity(*bottleneck)));
   const std::string parameter = ParameterOf(name);
   if (const configs::Parameter* known = configs::FindParameter(parameter)) {
-    message +=
-        fmt::format(" ({} = {})", parameter, configs::FormatNumber(known->get(config.chip)));
+    message += fmt::format(" ({} = {})", parameter, configs::FormatNumber(known->get(config.chip)));
   }
   return UserError(message + loops);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/isa/verify.h"
 #include "models/timing/collective_timing.h"
@@ -198,7 +199,7 @@ void Pod::BuildEndpoints(const configs::Hosts& hosts) {
           classes_.overlooked_as == Overlooked::kWorst ? ici::JointArrivals::Counts::kLast
                                                        : ici::JointArrivals::Counts::kFirst);
       endpoint->hbm(device.memory(isa::MemorySpace::kHbm));
-      endpoint->vpu(device.vpu());
+      endpoint->vpu(device.vpu().adds());
       endpoint->flags(device.flags());
       endpoint->host_link(*host_links_[classes_.chips.Representative(chip)]);
       if (device.die_link() != nullptr) endpoint->die_link(*device.die_link());
@@ -223,9 +224,9 @@ void Pod::BuildNics(const configs::Hosts& hosts) {
 void Pod::WatchRates(Recorder& recorder) {
   int64_t last_chip = -1;
   for (const int32_t id : recorder.recorded_devices()) {
-    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+    for (const isa::MemorySpace space : configs::kRatedSpaces) {
       const auto resource = device(id).memory(space).resource();
-      const auto memory = static_cast<int32_t>(timing::IndexOf(space));
+      const auto memory = static_cast<int32_t>(configs::IndexOf(space));
       if (resource) recorder.WatchRate(*resource, id, Counter::kBandwidth, memory);
     }
     const int64_t chip = id / config_.topology.devices_per_chip();
@@ -260,7 +261,7 @@ void Pod::AddBytes(Timeline& timeline) {
       totals.moved = timeline.devices[first].moved;
       continue;
     }
-    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+    for (const isa::MemorySpace space : configs::kRatedSpaces) {
       totals.moved.In(space) = carried(*devices_[d], space);
     }
   }

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/events/causes.h"
-#include "models/timing/device_memory.h"
 #include "sim/recording/recording.h"
 #include "sim/symmetry/folding_report.h"
 
@@ -24,10 +24,10 @@ struct DeviceTotals {
   Picoseconds compute_busy{0};  // union of MXU and VPU busy time
   Picoseconds mxu_busy{0};
   Picoseconds vpu_busy{0};
-  Picoseconds collective{0};       // union of time with a collective in flight
-  Picoseconds exposed{0};          // ... and no compute slot busy
-  timing::PerMemory<Bytes> moved;  // both ways
-  timing::PerMemory<Bytes> peak_live;
+  Picoseconds collective{0};        // union of time with a collective in flight
+  Picoseconds exposed{0};           // ... and no compute slot busy
+  configs::PerMemory<Bytes> moved;  // both ways
+  configs::PerMemory<Bytes> peak_live;
   Picoseconds peak_live_hbm_at{0};  // first
   Bytes to_host{0};
   Bytes from_host{0};

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "configs/memory.h"
+
 namespace tpusim::chip {
 namespace {
 
@@ -14,7 +16,8 @@ std::string NameOf(std::string_view what, const DeviceContext& context) {
 
 std::vector<std::unique_ptr<Memory>> MemoriesOf(const DeviceContext& context) {
   std::vector<std::unique_ptr<Memory>> memories;
-  for (const timing::DeviceMemory& row : timing::DeviceMemories()) {
+  for (const configs::Memory& row : configs::kMemories) {
+    if (row.capacity == nullptr) continue;
     memories.push_back(std::make_unique<Memory>(NameOf(row.name, context).c_str(), row,
                                                 context.fluid, context.params));
   }
@@ -58,12 +61,12 @@ Device::Device(const DeviceContext& context)
       flags_(NameOf("flags", context).c_str(), context.program.flags),
       fork_join_(NameOf("fork_join", context).c_str()) {
   if (context.params.devices > 1) {
-    die_link_ = std::make_unique<DieLink>(NameOf("die_link", context).c_str(), context.fluid,
-                                          context.params);
+    die_link_ = std::make_unique<Server>(NameOf("die_link", context).c_str(), context.fluid,
+                                         context.params.ici.die_to_die_bytes_per_second.value());
   }
   if (context.params.sparse_core.count > 0) {
-    sparse_core_ = std::make_unique<SparseCore>(NameOf("sparse_core", context).c_str(),
-                                                context.fluid, context.params);
+    sparse_core_ = std::make_unique<Server>(NameOf("sparse_core", context).c_str(), context.fluid,
+                                            timing::AddsPerSecond(context.params), ".adds");
   }
   AddStreams(context);
   Bind(context);

@@ -11,17 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "models/chip/die_link.h"
+#include "configs/memory.h"
 #include "models/chip/dma.h"
 #include "models/chip/fork_join.h"
 #include "models/chip/memory.h"
-#include "models/chip/mxu.h"
-#include "models/chip/sparse_core.h"
 #include "models/chip/stream.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/tensor_core.h"
-#include "models/chip/vpu.h"
-#include "models/chip/xlu.h"
+#include "models/chip/units.h"
 
 namespace tpusim::chip {
 
@@ -48,13 +45,13 @@ class Device {
   Device(const Device&) = delete;
 
   int32_t id() const { return id_; }
-  Memory& memory(isa::MemorySpace space) { return *memories_[timing::IndexOf(space)]; }
-  Mxu& mxu() { return mxu_; }
+  Memory& memory(isa::MemorySpace space) { return *memories_[configs::IndexOf(space)]; }
+  Slot& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
   const SyncFlags& flags() const { return flags_; }
-  DieLink* die_link() { return die_link_.get(); }           // null: alone on its chip
-  SparseCore* sparse_core() { return sparse_core_.get(); }  // null: there is none
+  Server* die_link() { return die_link_.get(); }        // null: alone on its chip
+  Server* sparse_core() { return sparse_core_.get(); }  // null: there is none
   const std::vector<std::unique_ptr<Stream>>& streams() const { return streams_; }
   Stream& main_stream() { return *streams_.front(); }
 
@@ -63,16 +60,15 @@ class Device {
   void Bind(const DeviceContext& context);
 
   const int32_t id_;
-  // As timing::DeviceMemories.
+  // As configs::kMemories.
   std::vector<std::unique_ptr<Memory>> memories_;
-  Mxu mxu_;
+  Slot mxu_;
   Vpu vpu_;
-  Xlu xlu_;
+  Slot xlu_;
   Dma dma_;
   TensorCore tensor_core_;
   SyncFlags flags_;
-  std::unique_ptr<DieLink> die_link_;
-  std::unique_ptr<SparseCore> sparse_core_;
+  std::unique_ptr<Server> die_link_, sparse_core_;
   ForkJoin fork_join_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "configs/memory.h"
 #include "models/events/sim_time.h"
 
 namespace tpusim::chip {
@@ -31,15 +32,14 @@ Dma::Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Chip
       delays_("delays", this) {}
 
 void Dma::end_of_elaboration() {
-  for (size_t i = 0; i < timing::kRatedSpaces.size(); ++i) {
-    const isa::MemorySpace space = timing::kRatedSpaces[i];
-    const auto resource = memories[static_cast<int>(timing::IndexOf(space))]->resource();
-    if (resource) rated_.push_back({space, *resource, i});
+  for (const isa::MemorySpace space : configs::kRatedSpaces) {
+    const auto resource = memories[static_cast<int>(configs::IndexOf(space))]->resource();
+    if (resource) rated_.push_back({space, *resource});
   }
 }
 
 flow::FlowId Dma::FlowOn(const Served& served, const Rated& memory) {
-  const Served::Bulk& bulk = served.bulk[memory.index];
+  const Served::Bulk& bulk = served.bulk.In(memory.space);
   return bulk.rate > 0 ? bulk.flow : served.flow;
 }
 
@@ -51,7 +51,7 @@ void Dma::Issue(int32_t index, const Transfer& transfer) {
 void Dma::VisitChannel(Served& served, steady::StateVisitor& visitor) {
   served.state.Visit(visitor);
   visitor.Same(served.delayed);
-  for (const Served::Bulk& bulk : served.bulk) visitor.SameRate(bulk.rate);
+  for (const Served::Bulk& bulk : served.bulk.of) visitor.SameRate(bulk.rate);
   for (Bytes& ended : served.ended.of) visitor.Counter(ended);
   visitor.Counter(served.flows);
 }
@@ -89,7 +89,7 @@ void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds
     const auto amount = static_cast<double>(moved.In(memory.space).value());
     if (amount == 0) continue;
     const std::array<flow::Use, 1> uses = {{{memory.resource, 1}}};
-    Served::Bulk& bulk = served.bulk[memory.index];
+    Served::Bulk& bulk = served.bulk.In(memory.space);
     bulk.rate = amount / ToSeconds(period);
     bulk.flow = fluid_.Start(amount * static_cast<double>(times), bulk.rate, uses, this,
                              static_cast<uint64_t>(index));
@@ -98,7 +98,7 @@ void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds
 }
 
 bool Dma::BulkIsSlowed(int32_t index, double share) {
-  for (const Served::Bulk& bulk : channels_[index].bulk) {
+  for (const Served::Bulk& bulk : channels_[index].bulk.of) {
     if (bulk.rate > 0 && fluid_.network().Rate(bulk.flow) < bulk.rate * (1 - share)) return true;
   }
   return false;
@@ -107,7 +107,7 @@ bool Dma::BulkIsSlowed(int32_t index, double share) {
 void Dma::EndBulk(int32_t index, const timing::MemoryShares& moved) {
   Served& served = channels_[index];
   for (const Rated& memory : rated_) {
-    Served::Bulk& bulk = served.bulk[memory.index];
+    Served::Bulk& bulk = served.bulk.In(memory.space);
     if (bulk.rate == 0) continue;
     fluid_.Stop(bulk.flow, moved.In(memory.space));
     ++served.flows;
@@ -182,14 +182,14 @@ void Dma::StartFlow(int32_t index) {
 
 uint64_t Dma::Counts(const Transfer& transfer) {
   uint64_t memories = 0;
-  for (const isa::MemorySpace space : timing::kRatedSpaces) {
+  for (const isa::MemorySpace space : configs::kRatedSpaces) {
     memories += static_cast<uint64_t>(transfer.accessed.In(space) > Bytes(0));
   }
   return memories;
 }
 
 flow::FlowId Dma::Start(int32_t index, double bytes, const Transfer& transfer) {
-  std::array<flow::Use, timing::kRatedSpaces.size()> uses;
+  std::array<flow::Use, configs::kRatedSpaces.size()> uses;
   size_t count = 0;
   for (const Rated& memory : rated_) {
     const Bytes accessed = transfer.accessed.In(memory.space);
@@ -215,7 +215,7 @@ void Dma::FlowEnded(uint64_t index) {
   served.ended += done.accessed;
   served.flows += Counts(done);
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, began, now, done.bytes,
-                       done.accessed.In(isa::MemorySpace::kHbm));
+                       done.accessed.hbm());
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.number);
 }

@@ -1,9 +1,10 @@
-// The DMA engine of a device: transfers between its HBM, its CMEM and its VMEM.
+// The DMA engine of a device: transfers between its memories.
 //
 // Every stream that moves data has a channel (timing/dma_channel.h): bandwidth is shared
 // between streams, not between the DMAs that one stream happens to have outstanding.
 // Alone in HBM a flow takes TransferTime(bytes, HBM rate); flows of other channels, of
-// links and of the host share HBM with it. What accesses CMEM takes from its rate too
+// links and of the host share HBM with it. What accesses another
+// memory with a rate takes from its rate too
 // (timing/memory_bytes.h).
 #ifndef TPUSIM_MODELS_CHIP_DMA_H_
 #define TPUSIM_MODELS_CHIP_DMA_H_
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "configs/chip.h"
+#include "configs/memory.h"
 #include "models/chip/dma_interface.h"
 #include "models/events/delay_queue.h"
 #include "models/events/fluid.h"
@@ -35,7 +37,7 @@ class Dma : public sc_core::sc_module,
   Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
       size_t channels, events::Probe& probe);
 
-  sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as timing::DeviceMemories
+  sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as configs::kMemories
 
   void Issue(int32_t channel, const Transfer& transfer) override;
   void VisitAlone(int32_t channel, steady::StateVisitor& visitor) override;
@@ -82,7 +84,7 @@ class Dma : public sc_core::sc_module,
       flow::FlowId flow{~0U, 0};
       double rate = 0;  // 0: none
     };
-    std::array<Bulk, timing::kRatedSpaces.size()> bulk;
+    configs::PerMemory<Bulk> bulk;
     timing::MemoryBytes ended;
     uint64_t flows = 0;  // starts and ends, counted by each memory
   };
@@ -90,7 +92,6 @@ class Dma : public sc_core::sc_module,
   struct Rated {
     isa::MemorySpace space;
     flow::ResourceId resource;
-    size_t index = 0;  // in kRatedSpaces
   };
   void end_of_elaboration() override;
   // On one of the memories, the channel's flow.

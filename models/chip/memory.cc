@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "configs/memory.h"
+
 namespace tpusim::chip {
 
-Memory::Memory(sc_core::sc_module_name name, const timing::DeviceMemory& row, events::Fluid& fluid,
+Memory::Memory(sc_core::sc_module_name name, const configs::Memory& row, events::Fluid& fluid,
                const configs::ChipParams& params)
     : sc_module(name), capacity_(row.capacity(params)) {
   if (row.rate != nullptr && capacity_ > Bytes(0)) {

@@ -1,4 +1,4 @@
-// A memory of a device: HBM, CMEM or VMEM, as its row of the table says
+// A memory of a device, as its row of the table says
 // (timing/device_memory.h).
 //
 // Two things matter of it. Whether everything fits: it counts the bytes that are live,
@@ -14,17 +14,17 @@
 
 #include "absl/status/status.h"
 #include "configs/chip.h"
+#include "configs/memory.h"
 #include "configs/units.h"
 #include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 #include "models/steady/state.h"
-#include "models/timing/device_memory.h"
 
 namespace tpusim::chip {
 
 class Memory : public sc_core::sc_module, public MemoryInterface, public steady::Stateful {
  public:
-  Memory(sc_core::sc_module_name name, const timing::DeviceMemory& row, events::Fluid& fluid,
+  Memory(sc_core::sc_module_name name, const configs::Memory& row, events::Fluid& fluid,
          const configs::ChipParams& params);
 
   std::optional<flow::ResourceId> resource() const override { return resource_; }

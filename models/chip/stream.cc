@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
 #include "models/timing/kernel_timing.h"
@@ -263,7 +264,7 @@ bool Stream::Execute(const isa::Dma& copy) {
 bool Stream::Execute(const isa::HostDma& copy) {
   HostTransfer transfer;
   transfer.dma = copy;
-  transfer.hbm = *memories[static_cast<int>(timing::IndexOf(isa::MemorySpace::kHbm))]->resource();
+  transfer.hbm = *memories[static_cast<int>(configs::IndexOf(isa::MemorySpace::kHbm))]->resource();
   transfer.multiplicity = context_.multiplicity;
   transfer.op = op();
   transfer.probe = &context_.probe;
@@ -323,7 +324,7 @@ bool Stream::Execute(const isa::Label& label) {
 
 bool Stream::Change(isa::MemorySpace space, int32_t buffer, bool alloc) {
   const isa::BufferInfo& info = context_.program.info.buffers[buffer];
-  MemoryInterface& memory = *memories[static_cast<int>(timing::IndexOf(space))];
+  MemoryInterface& memory = *memories[static_cast<int>(configs::IndexOf(space))];
   absl::Status status =
       alloc ? memory.Alloc(info.name, info.bytes) : memory.Free(info.name, info.bytes);
   if (!status.ok()) return Fail(std::move(status));

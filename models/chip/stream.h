@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "configs/chip.h"
+#include "configs/memory.h"
 #include "models/chip/dma_interface.h"
 #include "models/chip/interfaces.h"
 #include "models/chip/loop_listener.h"
@@ -52,7 +53,7 @@ class Stream : public sc_core::sc_module,
   // Its ordinal is its channel of the DMA engine.
   Stream(sc_core::sc_module_name name, const StreamContext& context, const events::StreamRef& ref);
 
-  sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as timing::DeviceMemories
+  sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as configs::kMemories
   sc_core::sc_port<DmaInterface> dma{"dma"};
   sc_core::sc_port<ComputeInterface> tensor_core{"tensor_core"};
   sc_core::sc_port<HostInterface> host_link{"host_link"};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
 #include "models/timing/kernel_steps.h"
@@ -142,11 +143,10 @@ TimeSplit TensorCore::Split(Picoseconds duration) const {
     const Picoseconds waited =
         duration - std::min(duration, timing::LaunchTime(params_, *kernel_) + work_.steps);
     const timing::MemoryBytes moved = dma->Ended(channel_) + moved_before_ * -1;
-    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+    for (const isa::MemorySpace space : configs::kRatedSpaces) {
       const Bytes bytes = moved.In(space);
       if (bytes == Bytes(0)) continue;
-      split.hbm =
-          std::max(split.hbm, TransferTime(bytes, timing::DeviceMemoryOf(space).rate(params_)));
+      split.hbm = std::max(split.hbm, TransferTime(bytes, configs::MemoryOf(space).rate(params_)));
     }
     split.hbm = std::min(waited, split.hbm);
   }

@@ -151,8 +151,7 @@ void TensorCore::PassOver(const Work& work, Picoseconds from, Picoseconds until)
   xlu->Occupy(from, work.xlu);
   work_ = work_ + work;
   dma->AddEnded(channel_, work.moved);
-  probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute,
-                     work.moved.In(isa::MemorySpace::kHbm));
+  probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm());
 }
 
 void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
@@ -180,7 +179,7 @@ void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
     const Transfer done = at.channel.End(event.at);
     dma->AddEnded(channel_, done.accessed);
     probe_.TransferEnded(channel_, op_, done.step, at.channel.began(), event.at, done.bytes,
-                         done.accessed.In(isa::MemorySpace::kHbm));
+                         done.accessed.hbm());
     pipeline_.EndTransfer(done.number);
     at.AddMoved(done, bytes);
   }

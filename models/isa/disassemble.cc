@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "configs/memory.h"
 #include "configs/printable.h"
 #include "models/isa/program.h"
 
@@ -22,13 +23,12 @@ namespace tpusim::isa {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::string_view kSpaceNames[] = {"hbm", "vmem", "cmem", "host"};
 constexpr std::string_view kFormatNames[] = {"bf16", "f32",  "f32-high", "f32-highest",
                                              "int8", "int4", "fp8",      "int32"};
 constexpr std::string_view kStreamNames[] = {"tensor_core", "collective", "sparse_core", "copy",
                                              "host"};
 
-std::string_view Name(MemorySpace space) { return kSpaceNames[static_cast<size_t>(space)]; }
+std::string_view Name(MemorySpace space) { return configs::MemoryOf(space).name; }
 std::string_view Name(NumberFormat format) { return kFormatNames[static_cast<size_t>(format)]; }
 std::string_view Name(StreamKind kind) { return kStreamNames[static_cast<size_t>(kind)]; }
 

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "configs/memory.h"
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program_info.h"
@@ -42,7 +43,7 @@ struct Instruction;
 using Body = std::vector<Instruction>;
 using SharedBody = std::shared_ptr<const Body>;
 
-enum class MemorySpace { kHbm, kVmem, kCmem, kHost };
+using configs::MemorySpace;
 enum class NumberFormat { kBf16, kF32, kF32High, kF32Highest, kInt8, kInt4, kFp8, kInt32 };
 enum class StreamKind {
   kTensorCore,
@@ -127,7 +128,7 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-// Local memory to local memory: HBM, CMEM, VMEM.
+// Local memory to local memory.
 struct Dma {
   MemorySpace from = MemorySpace::kHbm, to = MemorySpace::kVmem;
   Bytes bytes;

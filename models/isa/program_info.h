@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/record.h"
 #include "configs/units.h"
 
@@ -102,10 +103,9 @@ struct ProgramInfo {
   std::vector<ReshardSite> reshard_sites;
   std::vector<BufferInfo> buffers;
   std::vector<std::string> owners;  // of buffers: "arguments", "temporaries", ...
-  Bytes peak_hbm{0};                // per device, with the holes
-  Bytes usable_hbm{0};
-  Bytes peak_cmem{0};  // likewise; 0 without CMEM
-  Bytes usable_cmem{0};
+  // Of the memories that are planned, per device, of HBM with the holes; 0 of those that the chip
+  // does not have.
+  configs::PerMemory<Bytes> peak, usable;
   Bytes hbm_fragmentation{0};           // of the peak: holes between arrays
   std::string peak_at;                  // the operation during which most is live
   std::vector<LiveArray> live_at_peak;  // in HBM, largest first

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::isa {
@@ -103,7 +104,8 @@ class Verifier {
       } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
         RETURN_IF_ERROR(CheckCall(call->body.get(), stream, labels));
       } else {
-        status = std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
+        status =
+            std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
       }
       if (!status.ok()) {
         return absl::Status(
@@ -157,8 +159,8 @@ class Verifier {
     if (label.begin) {
       labels.push_back(label.op);
     } else if (labels.empty() || labels.back() != label.op) {
-      return absl::InternalError(fmt::format("label '{}' ends without having begun",
-                                             program_.info.ops[label.op].name));
+      return absl::InternalError(
+          fmt::format("label '{}' ends without having begun", program_.info.ops[label.op].name));
     } else {
       labels.pop_back();
     }
@@ -238,11 +240,9 @@ class Verifier {
     RETURN_IF_ERROR(CheckRoute(rdma.route));
     if (rdma.arrival_flag >= 0) RETURN_IF_ERROR(CheckFlag(rdma.arrival_flag));
     if (rdma.sent_flag >= 0) RETURN_IF_ERROR(CheckFlag(rdma.sent_flag));
-    if (rdma.from == MemorySpace::kHost || rdma.to == MemorySpace::kHost) {
-      return NoRule("a remote DMA to or from host memory");
-    }
-    if (rdma.from == MemorySpace::kCmem || rdma.to == MemorySpace::kCmem) {
-      return NoRule("a remote DMA to or from CMEM");
+    for (const MemorySpace space : {rdma.from, rdma.to}) {
+      const configs::Memory& memory = configs::MemoryOf(space);
+      if (!memory.remote) return NoRule(fmt::format("a remote DMA to or from {}", memory.title));
     }
     if (rdma.reduce && (rdma.reduce->element_bytes < 1 || rdma.reduce->valu_per_vreg < 0)) {
       return absl::InternalError("a reducing transfer of elements without size");
@@ -306,11 +306,10 @@ class Verifier {
   std::set<std::pair<const Body*, StreamId>> seen_;  // never iterated over
   // Of stretches that are called, all of them seen.
   std::map<std::pair<const Body*, StreamId>, std::vector<Label>> open_labels_;
-  std::set<std::pair<int32_t, int32_t>> checked_;    // (program, route)
+  std::set<std::pair<int32_t, int32_t>> checked_;  // (program, route)
 };
 
-void Collect(const Body& body, std::unordered_set<const Body*>& seen,
-             std::set<StreamId>& streams) {
+void Collect(const Body& body, std::unordered_set<const Body*>& seen, std::set<StreamId>& streams) {
   if (!seen.insert(&body).second) return;
   for (const Instruction& instruction : body) {
     if (const Loop* loop = std::get_if<Loop>(&instruction.kind)) {

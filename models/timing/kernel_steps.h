@@ -14,8 +14,8 @@
 // F1, F2 and W of one step are one transfer each, of the sum of their windows'
 // bytes (x the partial fractions of the dimensions that the window moves with,
 // each window rounded to nearest); a transfer of no bytes does not exist. Windows
-// of operands in CMEM take CMEM's bandwidth instead of HBM's, side by side with it
-// (memory_bytes.h); with nothing in CMEM "rate" is the HBM rate. All go
+// of operands in another memory take its bandwidth instead of HBM's, side by side with it
+// (memory_bytes.h); with all in HBM "rate" is the HBM rate. All go
 // through the stream's DMA channel, which serves them one at a time in the order
 // of issue (dma_channel.h):
 //

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "models/steady/state.h"
 #include "models/timing/dma_channel.h"
 #include "models/timing/kernel_pipeline.h"
@@ -56,9 +57,8 @@ class Replay {
     channel_.Begin(channel_.NextBegin());
     const Transfer& transfer = channel_.first().transfer;
     const MemoryBytes& accessed = transfer.accessed;
-    const BytesPerSecond rate = accessed.Total() == accessed.In(isa::MemorySpace::kHbm)
-                                    ? rate_
-                                    : MoveRate(chip_, accessed, transfer.bytes);
+    const BytesPerSecond rate =
+        accessed.Total() == accessed.hbm() ? rate_ : MoveRate(chip_, accessed, transfer.bytes);
     first_ends_ = channel_.began() + TransferTime(transfer.bytes, rate);
   }
   bool FirstEndsBy(Picoseconds until) {
@@ -146,11 +146,11 @@ Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& 
   const KernelTraffic traffic = TrafficOf(kernel);
   const double compute = ToSeconds(StepTime(chip, kernel.block)) * steps;
   double data = 0;
-  for (const isa::MemorySpace space : kRatedSpaces) {
+  for (const isa::MemorySpace space : configs::kRatedSpaces) {
     const Bytes bytes = traffic.both_ways.In(space);
     if (bytes == Bytes(0)) continue;
-    data = std::max(data,
-                    static_cast<double>(bytes.value()) / DeviceMemoryOf(space).rate(chip).value());
+    data = std::max(
+        data, static_cast<double>(bytes.value()) / configs::MemoryOf(space).rate(chip).value());
   }
   // A picosecond per step for what the replay rounds.
   return LaunchTime(chip, kernel) + FromSeconds(std::max(compute, data)) -

@@ -8,7 +8,6 @@
 #include "configs/chip.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
-#include "models/timing/device_memory.h"
 #include "models/timing/memory_bytes.h"
 
 namespace tpusim::timing {

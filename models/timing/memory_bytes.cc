@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "configs/memory.h"
+
 namespace tpusim::timing {
 
 MemoryBytes AccessedBy(const isa::Dma& dma) {
@@ -24,10 +26,10 @@ double ShareOf(Bytes accessed, Bytes bytes) {
 
 BytesPerSecond MoveRate(const configs::ChipParams& chip, const MemoryBytes& accessed, Bytes bytes) {
   double rate = std::numeric_limits<double>::infinity();
-  for (const isa::MemorySpace space : kRatedSpaces) {
+  for (const isa::MemorySpace space : configs::kRatedSpaces) {
     if (accessed.In(space) == Bytes(0)) continue;
-    rate = std::min(rate,
-                    DeviceMemoryOf(space).rate(chip).value() / ShareOf(accessed.In(space), bytes));
+    rate = std::min(
+        rate, configs::MemoryOf(space).rate(chip).value() / ShareOf(accessed.In(space), bytes));
   }
   return BytesPerSecond(rate);
 }

@@ -10,13 +10,13 @@
 #include <numeric>
 
 #include "configs/chip.h"
+#include "configs/memory.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
-#include "models/timing/device_memory.h"
 
 namespace tpusim::timing {
 
-struct MemoryBytes : PerMemory<Bytes> {
+struct MemoryBytes : configs::PerMemory<Bytes> {
   Bytes Total() const { return std::accumulate(of.begin(), of.end(), Bytes(0)); }
   bool empty() const { return Total() == Bytes(0); }
 
@@ -32,7 +32,7 @@ struct MemoryBytes : PerMemory<Bytes> {
 };
 
 // The same of a transfer that is under way.
-using MemoryShares = PerMemory<double>;
+using MemoryShares = configs::PerMemory<double>;
 
 // A copy reads one memory and writes the other, or the same one twice over.
 MemoryBytes AccessedBy(const isa::Dma& dma);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "configs/memory.h"
 #include "configs/units.h"
 
 namespace tpusim::sim {
@@ -49,7 +50,7 @@ struct CounterSample {
   int32_t device = 0;
   Counter counter = Counter::kBandwidth;
   int32_t lane =
-      0;  // a memory's timing::IndexOf, Direction for kLinkBandwidth, owner for kOwnedHbm
+      0;  // a memory's configs::IndexOf, Direction for kLinkBandwidth, owner for kOwnedHbm
   Picoseconds time;
   double value = 0;  // bytes per second, bytes
 };

@@ -107,9 +107,9 @@ std::string ExplainDifference(const std::string& name_a, const Report& a, const 
   if (Magnitude(hidden) * 100 >= a.step_time && hidden.value() != 0) {
     text += fmt::format("; hidden communication {}", SignedTimeText(hidden));
   }
-  const int64_t memory = b.peak_hbm.value() - a.peak_hbm.value();
-  if (std::max(memory, -memory) * 20 >= a.peak_hbm.value() && memory != 0) {
-    text += fmt::format("; peak HBM {} -> {}", BytesText(a.peak_hbm), BytesText(b.peak_hbm));
+  const int64_t memory = b.peak.hbm().value() - a.peak.hbm().value();
+  if (std::max(memory, -memory) * 20 >= a.peak.hbm().value() && memory != 0) {
+    text += fmt::format("; peak HBM {} -> {}", BytesText(a.peak.hbm()), BytesText(b.peak.hbm()));
   }
   return text;
 }
@@ -142,7 +142,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
       {"hbm bound", [](const Report& r) { return TimeText(r.bound.hbm); }},
       {"ici bound", [](const Report& r) { return TimeText(r.bound.ici); }},
       {"MFU", [](const Report& r) { return PercentText(r.mfu); }},
-      {"peak HBM", [](const Report& r) { return BytesText(r.peak_hbm); }},
+      {"peak HBM", [](const Report& r) { return BytesText(r.peak.hbm()); }},
   };
   std::vector<std::vector<std::string>> table = {{""}, {"workload"}, {"config"}};
   for (size_t i = 0; i < compared.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "sim/results/report.h"
 
@@ -63,8 +64,8 @@ absl::Status CheckTimes(const sim::Timeline& timeline) {
 
 absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeline) {
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
-    for (const isa::MemorySpace space : timing::kRatedSpaces) {
-      const timing::DeviceMemory& memory = timing::DeviceMemoryOf(space);
+    for (const isa::MemorySpace space : configs::kRatedSpaces) {
+      const configs::Memory& memory = configs::MemoryOf(space);
       const Bytes moved = timeline.devices[i].moved.In(space);
       if (moved.value() == 0) continue;
       // The nominal rate of HBM, of which transfers reach a share.
@@ -120,7 +121,7 @@ absl::Status CheckRollups(const sim::Timeline& timeline, const Report& report) {
 // Every byte through HBM belongs to an operation of the report.
 absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                            const Report& report) {
-  const Bytes moved = timeline.devices[timeline.critical_device].moved.In(isa::MemorySpace::kHbm);
+  const Bytes moved = timeline.devices[timeline.critical_device].moved.hbm();
   Bytes of_ops{0};
   for (const OpReport& op : report.ops) of_ops += op.hbm_bytes;
   // The machine carries real numbers.

@@ -82,12 +82,12 @@ std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top,
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const MemoryRow& row = rows[i];
     cells.push_back({row.name.text(), fmt::format("{}", row.arrays), BytesText(row.bytes),
-                     PercentText(Ratio(row.bytes, r.peak_hbm)), BytesText(row.padding)});
+                     PercentText(Ratio(row.bytes, r.peak.hbm())), BytesText(row.padding)});
   }
-  AddRest(rows, top, r.peak_hbm, cells[0].size(), cells);
+  AddRest(rows, top, r.peak.hbm(), cells[0].size(), cells);
   if (holes > Bytes(0)) {
     cells.push_back({"(holes between arrays)", "", BytesText(holes),
-                     PercentText(Ratio(holes, r.peak_hbm)), ""});
+                     PercentText(Ratio(holes, r.peak.hbm())), ""});
   }
   return Text(cells, width);
 }
@@ -105,8 +105,8 @@ std::string MemoryText(const Report& r, size_t top, size_t width) {
                a.name, a);
   }
   constexpr size_t kIndent = 15;
-  std::string head = fmt::format("{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm),
-                                 BytesText(r.usable_hbm));
+  std::string head = fmt::format("{:<14} {} of {} usable HBM", "peak", BytesText(r.peak.hbm()),
+                                 BytesText(r.usable.hbm()));
   if (r.step_time > Picoseconds(0)) {
     head += fmt::format(", {} into the step ({})", TimeText(m.time),
                         PercentText(Ratio(m.time, r.step_time)));
@@ -121,10 +121,10 @@ std::string MemoryText(const Report& r, size_t top, size_t width) {
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const MemoryRow& row = rows[i];
     cells.push_back({row.name.text(), fmt::format("{}", row.arrays), BytesText(row.bytes),
-                     PercentText(Ratio(row.bytes, r.peak_hbm)), BytesText(row.padding),
+                     PercentText(Ratio(row.bytes, r.peak.hbm())), BytesText(row.padding),
                      row.first->owner, row.first->shape, row.first->source});
   }
-  AddRest(rows, top, r.peak_hbm, cells[0].size(), cells);
+  AddRest(rows, top, r.peak.hbm(), cells[0].size(), cells);
   return text + Text(cells, width);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "configs/hosts.h"
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "sim/results/overlap.h"
 #include "sim/results/scope.h"
@@ -208,8 +209,7 @@ Picoseconds SerialCollectives(const isa::ProgramInfo& info,
 
 Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::Timeline& timeline,
                 const std::vector<LinkReport>& links) {
-  const Bytes through_hbm =
-      timeline.devices[timeline.critical_device].moved.In(isa::MemorySpace::kHbm);
+  const Bytes through_hbm = timeline.devices[timeline.critical_device].moved.hbm();
   Bounds b;
   if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
   b.hbm = TimeAt(through_hbm, config.chip.hbm.bytes_per_second);
@@ -310,15 +310,14 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.flops = info.hardware_flops;
   r.exposed = critical.exposed;
   r.hidden = critical.collective - critical.exposed;
-  r.peak_hbm = info.peak_hbm;
-  r.peak_cmem = info.peak_cmem;
+  r.peak = info.peak;
   for (const sim::DeviceTotals& d : timeline.devices) {
-    r.peak_hbm = std::max(r.peak_hbm, d.peak_live.In(isa::MemorySpace::kHbm));
-    r.peak_cmem = std::max(r.peak_cmem, d.peak_live.In(isa::MemorySpace::kCmem));
+    for (size_t i = 0; i < configs::kMemoryCount; ++i) {
+      r.peak.of[i] = std::max(r.peak.of[i], d.peak_live.of[i]);
+    }
   }
   r.memory_at_peak = MemoryAtPeak(info, critical);
-  r.usable_hbm = info.usable_hbm;
-  r.usable_cmem = info.usable_cmem;
+  r.usable = info.usable;
   r.devices = config.devices();
   r.chips = config.topology.chips();
   r.chip_classes = timeline.chip_classes;

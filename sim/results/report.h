@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "configs/memory.h"
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program_info.h"
@@ -112,9 +113,9 @@ struct Report {
   FlopsPerSecond peak_flops_per_second{0};
   BytesPerSecond hbm_bytes_per_second{0};
   Picoseconds exposed{0}, hidden{0};
-  Bytes peak_hbm{0}, usable_hbm{0};
+  // Of memories that are planned; 0 of those that the chip does not have.
+  configs::PerMemory<Bytes> peak, usable;
   MemoryReport memory_at_peak;
-  Bytes peak_cmem{0}, usable_cmem{0};                // 0 without CMEM
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   sim::FoldingReport folding;
   int64_t events = 0;

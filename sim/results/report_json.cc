@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "sim/results/report.h"
 
@@ -195,6 +196,11 @@ void Fields(auto& visit, Is<LinkReport> auto& l) {
   visit("utilization", l.utilization);
 }
 
+void MemoryFields(auto& visit, Is<Report> auto& r, const configs::Memory& memory) {
+  visit(fmt::format("peak_{}_bytes", memory.name), r.peak.In(memory.space));
+  visit(fmt::format("usable_{}_bytes", memory.name), r.usable.In(memory.space));
+}
+
 void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("tpusim_version", r.producer.version);
   visit("command_line", r.producer.command_line);
@@ -215,8 +221,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("hbm_bytes_per_second", r.hbm_bytes_per_second);
   visit("exposed_communication_ns", r.exposed);
   visit("hidden_communication_ns", r.hidden);
-  visit("peak_hbm_bytes", r.peak_hbm);
-  visit("usable_hbm_bytes", r.usable_hbm);
+  MemoryFields(visit, r, configs::MemoryOf(isa::MemorySpace::kHbm));
   visit("memory_at_peak", r.memory_at_peak);
   visit("devices", r.devices);
   visit("chips", r.chips);
@@ -237,9 +242,12 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("assumptions", r.assumptions);
   visit("warnings", r.warnings);
   visit.Optional("records", r.records);
-  if (visit.Has("usable_cmem_bytes", r.usable_cmem > Bytes(0))) {
-    visit("peak_cmem_bytes", r.peak_cmem);
-    visit("usable_cmem_bytes", r.usable_cmem);
+  for (const configs::Memory& memory : configs::kMemories) {
+    if (memory.space == isa::MemorySpace::kHbm) continue;
+    if (visit.Has(fmt::format("usable_{}_bytes", memory.name),
+                  r.usable.In(memory.space) > Bytes(0))) {
+      MemoryFields(visit, r, memory);
+    }
   }
   if (visit.Has("detail", detail == JsonDetail::kExchange)) {
     visit.Object("detail", [&](auto& visit_detail) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "configs/memory.h"
 #include "configs/printable.h"
 #include "sim/results/collective_groups.h"
 #include "sim/results/rollup_text.h"
@@ -77,11 +78,14 @@ Lines Head(const Report& r, size_t width) {
                           fmt::format("{} exposed ({}), {} copied", TimeText(host.exposed),
                                       PercentText(Share(host.exposed, r)), BytesText(host.bytes))));
   }
-  const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
-  std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
-                                   BytesText(r.usable_hbm), PercentText(used));
-  if (r.usable_cmem > Bytes(0)) {
-    memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
+  const double used = r.usable.hbm().value() == 0 ? 0 : Ratio(r.peak.hbm(), r.usable.hbm());
+  std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak.hbm()),
+                                   BytesText(r.usable.hbm()), PercentText(used));
+  for (const configs::Memory& of : configs::kMemories) {
+    const Bytes usable = r.usable.In(of.space);
+    if (of.space == isa::MemorySpace::kHbm || usable == Bytes(0)) continue;
+    memory +=
+        fmt::format(", {} of {} {}", BytesText(r.peak.In(of.space)), BytesText(usable), of.title);
   }
   if (r.memory_at_peak.time > Picoseconds(0) && r.step_time > Picoseconds(0)) {
     memory += fmt::format(" at {} of the step", PercentText(Share(r.memory_at_peak.time, r)));
@@ -91,7 +95,7 @@ Lines Head(const Report& r, size_t width) {
   const char* before = ": ";
   for (const auto& [owner, bytes] : r.memory_at_peak.by_owner) {
     const std::string more =
-        fmt::format("{}{} {}", before, owner, PercentText(Ratio(bytes, r.peak_hbm)));
+        fmt::format("{}{} {}", before, owner, PercentText(Ratio(bytes, r.peak.hbm())));
     if (memory.size() + more.size() > width) break;
     memory += more;
     before = ", ";

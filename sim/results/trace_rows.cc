@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "configs/memory.h"
 #include "sim/results/scope.h"
 
 namespace tpusim::results {
@@ -160,7 +161,7 @@ void SampleFilter::Filter(const std::vector<const sim::CounterSample*>& samples,
 
 CounterKind KindOf(const configs::Config& config, const isa::ProgramInfo& info,
                    sim::Counter counter, int32_t lane) {
-  const auto memory = [&] { return timing::DeviceMemories()[static_cast<size_t>(lane)].title; };
+  const auto memory = [&] { return configs::kMemories[static_cast<size_t>(lane)].title; };
   const int32_t of_memory = kOtherMemories + 2 * (lane - 1);  // HBM is the first
   switch (counter) {
     case sim::Counter::kBandwidth:

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
-#include "models/timing/device_memory.h"
 #include "sim/recording/span.h"
 #include "sim/results/trace_model.h"
 
@@ -42,7 +42,7 @@ enum Rank : int32_t {
   kLiveHbm = kLinkUtilization + configs::kDirections,
   kOtherMemories,  // bandwidth and live bytes of each
   // By owner, so the last.
-  kOwnedHbm = kOtherMemories + 2 * (static_cast<int32_t>(timing::kRatedSpaces.size()) - 1),
+  kOwnedHbm = kOtherMemories + 2 * (static_cast<int32_t>(configs::kRatedSpaces.size()) - 1),
   kRanks = kOwnedHbm + 64,
 };
 // Lanes of one kind follow each other: rank * kLanes + lane.

@@ -230,8 +230,8 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
 
 absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement) {
   Outcome outcome{measurement, report.step_time};
-  outcome.peak_hbm = report.peak_hbm;
-  outcome.usable_hbm = report.usable_hbm;
+  outcome.peak_hbm = report.peak.hbm();
+  outcome.usable_hbm = report.usable.hbm();
   outcome.peak_flops_per_second = report.peak_flops_per_second;
   outcome.critical_path = report.critical_path;
   if (measurement.quantity == kStepTime) return outcome;

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "sim/recording/recording.h"
 #include "sim/results/atomic_file.h"
@@ -33,7 +34,7 @@ constexpr uint64_t kHbmSpace = 1;
 
 // Of counters of memories.
 bool IsOfHbm(const sim::CounterSample& sample) {
-  return sample.lane == static_cast<int32_t>(timing::IndexOf(isa::MemorySpace::kHbm));
+  return sample.lane == static_cast<int32_t>(configs::IndexOf(isa::MemorySpace::kHbm));
 }
 
 // One device; what its lines are made of.
@@ -265,7 +266,7 @@ class XPlaneWriter {
     double mxu = 0, hbm = 0;
     for (const int32_t id : devices) {
       mxu += static_cast<double>(timeline_.devices[id].mxu_busy.value());
-      hbm += static_cast<double>(timeline_.devices[id].moved.In(isa::MemorySpace::kHbm).value());
+      hbm += static_cast<double>(timeline_.devices[id].moved.hbm().value());
     }
     const double step = static_cast<double>(timeline_.step_time.value());
     const double count = static_cast<double>(devices.size());
@@ -296,7 +297,7 @@ class XPlaneWriter {
         plane.Stat(event, "allocator_name").set_str_value(fmt::format("TPU_{}_HBM", numbers_[id]));
         number("bytes_reserved", 0);
         number("bytes_allocated", live);
-        number("bytes_available", std::max<int64_t>(info_.usable_hbm.value() - live, 0));
+        number("bytes_available", std::max<int64_t>(info_.usable.hbm().value() - live, 0));
         plane.Stat(event, "fragmentation").set_double_value(0);
         number("peak_bytes_in_use", peak);
         number("requested_bytes", std::abs(change));

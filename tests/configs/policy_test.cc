@@ -146,7 +146,7 @@ TEST(PolicyTest, EveryFlagOfTheFileHasAnEffect) {
     EXPECT_THAT(ApplyXlaFlags("--" + row.flag + "=" + value, chip).value(), IsEmpty()) << row.flag;
     EXPECT_NE(parameter.get(chip), before) << row.flag;
   }
-  EXPECT_EQ(flags, 18);
+  EXPECT_EQ(flags, 20);
   ChipParams chip = LoadChip("v7x", "")->chip;
   EXPECT_THAT(ApplyXlaFlags("--xla_jf_single_phase_ring_max_kib=64 "
                             "--xla_jf_crs_combiner_threshold_in_bytes=1000 "

@@ -89,9 +89,7 @@ std::string Difference(const sim::Timeline& fast, const sim::Timeline& slow) {
                          b.finish.value());
     }
     if (a.sent != b.sent || a.received != b.received ||
-        std::abs(
-            (a.moved.In(isa::MemorySpace::kHbm) - b.moved.In(isa::MemorySpace::kHbm)).value()) >
-            1) {
+        std::abs((a.moved.hbm() - b.moved.hbm()).value()) > 1) {
       return fmt::format("device {} moves other bytes", d);
     }
   }

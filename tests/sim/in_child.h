@@ -42,7 +42,7 @@ inline Figures FiguresOf(const Timeline& timeline) {
     for (const Picoseconds t : {d.finish, d.compute_busy, d.mxu_busy, d.vpu_busy}) {
       figures.times.push_back(t.value());
     }
-    figures.bytes.push_back(d.moved.In(isa::MemorySpace::kHbm).value());
+    figures.bytes.push_back(d.moved.hbm().value());
     figures.bytes.push_back(d.moved.In(isa::MemorySpace::kCmem).value());
     for (int l = 0; l < configs::kDirections; ++l) {
       figures.bytes.push_back(d.sent[l].value());
@@ -70,7 +70,7 @@ inline Figures FiguresOf(const Timeline& timeline) {
     figures.rest.insert(figures.rest.end(), {kind.in_flight.value(), kind.hidden.value()});
   }
   for (const DeviceTotals& d : timeline.devices) {
-    figures.rest.push_back(d.peak_live.In(isa::MemorySpace::kHbm).value());
+    figures.rest.push_back(d.peak_live.hbm().value());
     figures.rest.push_back(d.peak_live_hbm_at.value());
   }
   return figures;
@@ -127,7 +127,7 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
     WriteAll(ends[1], figures.rest);
     WriteAll(ends[1], figures.spans);
     WriteAll(ends[1], {timeline->events, timeline->critical_device,
-                       timeline->devices[0].peak_live.In(isa::MemorySpace::kHbm).value(),
+                       timeline->devices[0].peak_live.hbm().value(),
                        timeline->recording.stored_spans() + timeline->recording.stored_samples(),
                        timeline->folding.error_bound.value()});
     _exit(0);

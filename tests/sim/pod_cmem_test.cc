@@ -48,7 +48,7 @@ TEST(PodCmem, CopiesTakeLatencyAndTheSlowerEnd) {
                     isa::Dma{MemorySpace::kCmem, MemorySpace::kVmem, megabyte},
                     isa::Dma{MemorySpace::kCmem, MemorySpace::kCmem, megabyte}));
   EXPECT_EQ(timeline.step_time, Nanoseconds(1500 + 1500 + 750 + 1000));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(2'000'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(2'000'000));
   EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kCmem), Bytes(5'000'000));
 }
 
@@ -60,7 +60,7 @@ TEST(PodCmem, WindowsOfItsOperandsSpareHbm) {
   kernel.block = Compute(1000);
   const Timeline timeline = RunOnce(Share(kernel));
   EXPECT_EQ(timeline.step_time, Nanoseconds(4750));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(500'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(500'000));
   EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kCmem), Bytes(1'000'000));
 }
 
@@ -108,7 +108,7 @@ TEST(PodCmem, LiveBytesAreCounted) {
                               isa::Alloc{cmem, 1}, isa::Free{cmem, 1});
   const Timeline timeline = MustSimulate(CmemConfig(), program, {0});
   EXPECT_EQ(timeline.devices[0].peak_live.In(isa::MemorySpace::kCmem), Bytes(60'000'000));
-  EXPECT_EQ(timeline.devices[0].peak_live.In(isa::MemorySpace::kHbm), Bytes(0));
+  EXPECT_EQ(timeline.devices[0].peak_live.hbm(), Bytes(0));
   std::vector<double> live;
   for (const CounterSample& sample : timeline.recording.Samples()) {
     ASSERT_EQ(sample.counter, Counter::kLive);

@@ -39,7 +39,7 @@ TEST(PodKernel, OneStep) {
   EXPECT_EQ(timeline.devices[0].vpu_busy, Microseconds(1));
   EXPECT_EQ(timeline.devices[0].compute_busy, Microseconds(1));
   EXPECT_EQ(timeline.devices[0].mxu_busy, Microseconds(0));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(1'500'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(1'500'000));
   // One instruction, two flows started and ended.
   EXPECT_EQ(timeline.events, 5);
 }
@@ -116,7 +116,7 @@ TEST(PodKernel, WindowsMoveOnlyWithTheirDimensions) {
   kernel.block = Compute(1000);
   const Timeline timeline = MustSimulate(TestConfig(), MakeProgram({Share(kernel)}));
   EXPECT_EQ(timeline.step_time, Nanoseconds(8400));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(2'800'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(2'800'000));
 }
 
 TEST(PodKernel, PartialLastBlockComputesAndMovesLess) {
@@ -292,7 +292,7 @@ void CheckRandomKernels(configs::Config config) {
     hbm += (traffic.read + traffic.written).value();
   }
   // The compiler's count rounds a window's bytes once, the machine each time.
-  EXPECT_NEAR(static_cast<double>(timeline.devices[0].moved.In(isa::MemorySpace::kHbm).value()),
+  EXPECT_NEAR(static_cast<double>(timeline.devices[0].moved.hbm().value()),
               static_cast<double>(hbm), 1e-5 * static_cast<double>(hbm));
 }
 
@@ -396,7 +396,7 @@ TEST(PodKernel, LocalTransfersTakeLatencyAndBothEndsOfHbm) {
   const isa::Dma inside{isa::MemorySpace::kVmem, isa::MemorySpace::kVmem, Bytes(409'600)};
   const Timeline timeline = MustSimulate(TestConfig(), MakeProgram({Share(in, copy, inside)}));
   EXPECT_EQ(timeline.step_time, Nanoseconds(1500 + 2500 + 600));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(3'000'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(3'000'000));
 }
 
 TEST(PodKernel, HostTransfersGoThroughPcie) {
@@ -406,7 +406,7 @@ TEST(PodKernel, HostTransfersGoThroughPcie) {
       TestConfig(), MakeProgram({Share(isa::Start{{isa::StreamKind::kHost, 0}, 0, out},
                                        isa::HostDma{false, Bytes(10'000)}, isa::Done{0})}));
   EXPECT_EQ(timeline.step_time, Microseconds(4));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(20'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(20'000));
 }
 
 TEST(PodKernel, TwoStreamsShareHbmFairly) {
@@ -432,7 +432,7 @@ TEST(PodKernel, LiveBytesAreCounted) {
       Share(isa::Alloc{hbm, 0}, isa::Alloc{hbm, 1}, Compute(1000), isa::Free{hbm, 0},
             isa::Alloc{hbm, 1}, isa::Free{hbm, 1}, isa::Free{hbm, 1});
   const Timeline timeline = MustSimulate(TestConfig(), program, {0});
-  EXPECT_EQ(timeline.devices[0].peak_live.In(isa::MemorySpace::kHbm), Bytes(700'000'000));
+  EXPECT_EQ(timeline.devices[0].peak_live.hbm(), Bytes(700'000'000));
   std::vector<double> live;
   for (const CounterSample& sample : timeline.recording.Samples()) {
     ASSERT_EQ(sample.counter, Counter::kLive);

@@ -66,8 +66,8 @@ TEST(PodNetwork, OneHop) {
   EXPECT_EQ(timeline.devices[0].sent[kXPlus], Bytes(100'000));
   EXPECT_EQ(timeline.devices[1].received[kXPlus], Bytes(100'000));
   EXPECT_EQ(timeline.devices[1].sent[kXMinus], Bytes(0));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
-  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(100'000));
+  EXPECT_EQ(timeline.devices[1].moved.hbm(), Bytes(100'000));
   // Rdma and two waits; a flow started and ended.
   EXPECT_EQ(timeline.events, 5);
 }
@@ -110,7 +110,7 @@ TEST(PodNetwork, DevicesOfAChipExchangeWithoutItsLinks) {
   EXPECT_EQ(timeline.devices[1].finish, Microseconds(2));
   EXPECT_EQ(timeline.devices[0].sent[kXPlus], Bytes(0));
   // Read at one end and written at the other, both ways.
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(200'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(200'000));
 }
 
 TEST(PodNetwork, ThreeHopsAddLatencyOnly) {
@@ -219,8 +219,8 @@ TEST(PodNetwork, ReducingTransferHasATail) {
   const Timeline timeline = MustSimulate(config, program);
   EXPECT_EQ(timeline.devices[1].finish.value(), 3'001'061);
   // Read and written where it is added.
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
-  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(200'000));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(100'000));
+  EXPECT_EQ(timeline.devices[1].moved.hbm(), Bytes(200'000));
 }
 
 TEST(PodNetwork, SlowHbmSlowsAReductionTwice) {
@@ -243,8 +243,8 @@ TEST(PodNetwork, TransfersBetweenVmemsLeaveHbmAlone) {
   program.routes = {RouteBetween(config, {{0, 1}})};
   const Timeline timeline = MustSimulate(config, program);
   EXPECT_EQ(timeline.devices[1].finish, Microseconds(3));
-  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(0));
-  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(0));
+  EXPECT_EQ(timeline.devices[0].moved.hbm(), Bytes(0));
+  EXPECT_EQ(timeline.devices[1].moved.hbm(), Bytes(0));
 }
 
 TEST(PodNetwork, StreamsOverlapAndExposureIsWhatComputeDoesNotCover) {

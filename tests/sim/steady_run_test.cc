@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/sim/in_child.h"
@@ -79,7 +80,7 @@ configs::Config UnevenConfig(std::array<int64_t, 3> shape = {1, 1, 1},
 Picoseconds LongestStep(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   Picoseconds longest = chip.dma.start_latency + timing::StepTime(chip, kernel.block);
   for (const isa::Window& w : kernel.windows) {
-    longest += TransferTime(w.bytes, timing::HbmRate(chip));
+    longest += TransferTime(w.bytes, configs::HbmRate(chip));
   }
   return longest;
 }
@@ -223,7 +224,8 @@ Company Draw(Draws& draws, Beside beside, const isa::Kernel& kernel) {
     if (draws.Chance(2)) rdma.reduce = isa::ReduceAdd{4, 1};
     const int64_t hops =
         1'000'000 + TransferTime(rdma.bytes, BytesPerSecond(link)).value();  // ps, about
-    const int64_t lasts = c.options.folding == Folding::kExact ? 2 * alone.value() : alone.value() / 2;
+    const int64_t lasts =
+        c.options.folding == Folding::kExact ? 2 * alone.value() : alone.value() / 2;
     const isa::SharedBody ring = Share(isa::Loop{1 + lasts / hops, Share(rdma, isa::Wait{0, 1})});
     body = MakeBody(isa::Start{{isa::StreamKind::kCollective, 0}, 0, ring}, isa::Label{0, true},
                     kernel, isa::Label{0, false}, isa::Done{0});

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 from jax import lax
+from jax.experimental import pallas as pl
 
 from tests.tools.command_line import example
 
@@ -24,6 +25,18 @@ def product(precision: Any = None) -> Callable[..., Any]:
         return lax.dot(a, b, precision=precision, preferred_element_type=out)
 
     return product
+
+
+def kernel(x: jax.Array) -> jax.Array:
+    """Many steps over one block; each keeps an array of 96 registers until it has been added up."""
+
+    def body(x, out):
+        more = x[...] + 1
+        out[...] = more * jnp.sum(more, axis=0, keepdims=True)
+
+    block = pl.BlockSpec(x.shape, lambda i: (0, 0))
+    shape = ARRAY(x.shape, x.dtype)
+    return pl.pallas_call(body, grid=(64,), in_specs=[block], out_specs=block, out_shape=shape)(x)
 
 
 def square(dtype: Any) -> tuple[Any, Any]:
@@ -54,6 +67,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda table, rows: table.at[rows].get(mode="clip"),
         (ARRAY((1 << 23, 8), jnp.float32), ARRAY((4096,), jnp.int32)),
     ),
+    "kernel": (kernel, (ARRAY((256, 384), jnp.float32),)),
     "between": (lambda x: (x @ x.T) @ x, (ARRAY((4096, 128), jnp.float32),)),
 }
 # Examples on the whole slice, on one whose axes are rings, and on two slices.

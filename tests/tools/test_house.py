@@ -31,8 +31,13 @@ ROOMS = [
 # Folders of passes do not look at each other: a pass stands on the pipeline and on what lies
 # below passes; the table of all of them (passes.h) is on top.
 PASSES = WORKLOADS / "passes"
-# The rooms of the simulation, in the same order as those of the compiler.
-SIM_ROOMS = ["impairments", "recording", "symmetry", "", "results"]
+# The folders inside a room and inside the simulation, in the same order; "" are the files beside
+# them.
+FOLDERS_OF = {
+    "sim": ["impairments", "recording", "symmetry", "", "results"],
+    "workloads/sharding": ["rules", ""],
+    "workloads/spmd": ["emit", "ops", ""],
+}
 
 # The rooms of the machine, in the same order.
 MODEL_ROOMS = ["isa", "steady", "timing", "flow", "events", "chip", "ici"]
@@ -143,15 +148,15 @@ def test_folders_of_passes_do_not_look_at_each_other() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_rooms_of_the_simulation_include_only_what_comes_before_them() -> None:
+def test_folders_include_only_what_comes_before_them() -> None:
     wrong = []
-    simulation = ROOT / "sim"
-    for path in sources(simulation, ".h", ".cc"):
-        own = SIM_ROOMS.index("/".join(path.relative_to(simulation).parts[:-1][:1]))
-        for included in re.findall(r'#include "sim/([^"]+)"', path.read_text()):
-            folder = included.partition("/")[0] if "/" in included else ""
-            if SIM_ROOMS.index(folder) > own:
-                wrong.append(f"{path.relative_to(ROOT)} includes sim/{included}")
+    for room_of, folders in FOLDERS_OF.items():
+        for path in sources(ROOT / room_of, ".h", ".cc"):
+            own = folders.index("/".join(path.relative_to(ROOT / room_of).parts[:-1][:1]))
+            for included in re.findall(rf'#include "{room_of}/([^"]+)"', path.read_text()):
+                folder = included.partition("/")[0] if "/" in included else ""
+                if folders.index(folder) > own:
+                    wrong.append(f"{path.relative_to(ROOT)} includes {room_of}/{included}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -184,8 +189,8 @@ def test_modules_know_each_other_by_interfaces() -> None:
     wrong = []
     for path in modules.values():
         own = path.with_suffix("")
-        includes = set(re.findall(r'#include "([^"]+)"', path.read_text()))
-        includes |= set(re.findall(r'#include "([^"]+)"', path.with_suffix(".cc").read_text()))
+        texts = [file.read_text() for file in (path, path.with_suffix(".cc")) if file.exists()]
+        includes = set(re.findall(r'#include "([^"]+)"', "\n".join(texts)))
         for included in sorted(includes & modules.keys()):
             other = (ROOT / included).with_suffix("")
             if other not in (own, *map(MODELS.joinpath, BUILT_BY.get(own.name, []))):

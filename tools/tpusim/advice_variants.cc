@@ -11,6 +11,7 @@
 
 #include "configs/chip_schema.h"
 #include "configs/config.h"
+#include "configs/memory.h"
 #include "configs/mesh_layouts.h"
 #include "sim/results/text.h"
 
@@ -20,36 +21,49 @@ namespace {
 // A part of the machine: what is set by which factor. Other sizes make the compiler make another
 // program, speeds do not.
 struct MachineChange {
-  std::string_view name, factor;
-  std::vector<std::string_view> parameters;
+  std::string name, factor;
+  std::vector<std::string> parameters;
 };
 
 const std::vector<MachineChange>& MachineChanges() {
-  static const auto* changes = new std::vector<MachineChange>{
-      {"clock x2", "2x", {"chip.clock_hz"}},
-      {"matrix arrays x2", "2x", {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
-      {"vector units x2",
-       "2x",
-       {"chip.vpu.alus_per_lane", "chip.vpu.eup_slots", "chip.vpu.load_slots",
-        "chip.vpu.store_slots", "chip.vpu.xlu_count"}},
-      {"HBM bandwidth x2", "2x", {"chip.hbm.bytes_per_second"}},
-      {"CMEM bandwidth x2", "2x", {"chip.cmem.bytes_per_second"}},
-      {"links x2", "2x", {"ici.link_bytes_per_second", "ici.die_to_die_bytes_per_second"}},
-      {"link latency / 2", "0.5x", {"ici.hop_latency_ns"}},
-      {"launch of collectives / 2", "0.5x", {"ici.launch_ns"}},
-      {"launch of kernels / 2",
-       "0.5x",
-       {"chip.tensor_core.kernel_launch_ns", "chip.tensor_core.product_window_ns",
-        "chip.tensor_core.grid_step_overhead_ns"}},
-      {"latency of DMA / 2",
-       "0.5x",
-       {"chip.dma.start_latency_ns", "chip.dma.write_start_latency_ns", "chip.dma.turnaround_ns"}},
-      {"PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
-      {"data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
-      {"latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
-      {"VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
-      {"HBM x2", "2x", {"chip.hbm.bytes"}},
-  };
+  static const auto* changes = [] {
+    auto* all = new std::vector<MachineChange>{
+        {"clock x2", "2x", {"chip.clock_hz"}},
+        {"matrix arrays x2",
+         "2x",
+         {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
+        {"vector units x2",
+         "2x",
+         {"chip.vpu.alus_per_lane", "chip.vpu.eup_slots", "chip.vpu.load_slots",
+          "chip.vpu.store_slots", "chip.vpu.xlu_count"}},
+        {"links x2", "2x", {"ici.link_bytes_per_second", "ici.die_to_die_bytes_per_second"}},
+        {"link latency / 2", "0.5x", {"ici.hop_latency_ns"}},
+        {"launch of collectives / 2", "0.5x", {"ici.launch_ns"}},
+        {"launch of kernels / 2",
+         "0.5x",
+         {"chip.tensor_core.kernel_launch_ns", "chip.tensor_core.product_window_ns",
+          "chip.tensor_core.grid_step_overhead_ns"}},
+        {"latency of DMA / 2",
+         "0.5x",
+         {"chip.dma.start_latency_ns", "chip.dma.write_start_latency_ns",
+          "chip.dma.turnaround_ns"}},
+        {"PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
+        {"data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
+        {"latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
+        {"VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
+        {"HBM x2", "2x", {"chip.hbm.bytes"}},
+    };
+    std::vector<MachineChange> rates;
+    for (const configs::MemorySpace space : configs::kRatedSpaces) {
+      const configs::Memory& memory = configs::MemoryOf(space);
+      rates.push_back(
+          {fmt::format("{} bandwidth x2", memory.title), "2x", {RateParameter(memory)}});
+    }
+    // Before the links.
+    all->insert(std::ranges::find(*all, "links x2", &MachineChange::name), rates.begin(),
+                rates.end());
+    return all;
+  }();
   return *changes;
 }
 
@@ -302,10 +316,10 @@ std::vector<Variant> ChipVariants(const configs::Config& machine, const std::str
                                   const ProgramFlags& flags) {
   std::vector<Variant> variants;
   for (const MachineChange& change : MachineChanges()) {
-    Variant v{std::string(kOfTheChip), std::string(change.name), "", {}, config, QuietFlags(flags)};
+    Variant v{std::string(kOfTheChip), change.name, "", {}, config, QuietFlags(flags)};
     const bool of_dcn = change.parameters.front().starts_with("host.dcn");
     if (of_dcn && machine.topology.slices() == 1) continue;
-    for (const std::string_view path : change.parameters) {
+    for (const std::string& path : change.parameters) {
       // What a chip does not have, or where there is nothing to gain.
       if (configs::FindParameter(path)->get(machine.chip) == 0) continue;
       const std::string text = fmt::format("{}={}", path, change.factor);

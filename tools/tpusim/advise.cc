@@ -51,8 +51,8 @@ absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlag
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine, /*record_devices=*/{}));
   const results::Report& r = simulated.report;
   return Json({{"step", r.step_time.value()},
-               {"peak", r.peak_hbm.value()},
-               {"usable", r.usable_hbm.value()}})
+               {"peak", r.peak.hbm().value()},
+               {"usable", r.usable.hbm().value()}})
       .dump();
 }
 
@@ -291,7 +291,7 @@ absl::Status Advise(const AdviseFlags& flags) {
   for (const Variant& variant : others) variants.push_back(&variant);
 
   Advice advice(base.name, base.config.name,
-                {report.step_time, report.peak_hbm, report.usable_hbm});
+                {report.step_time, report.peak.hbm(), report.usable.hbm()});
   for (size_t i = 0; i < variants.size(); ++i) {
     const absl::StatusOr<std::string>& outcome = outcomes[i];
     if (outcome.ok()) {

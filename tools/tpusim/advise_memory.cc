@@ -49,7 +49,7 @@ absl::StatusOr<Needs> NeedsOf(const MemoryQuestion& question, const Variant& var
   RETURN_IF_ERROR(prepared.status());
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(*prepared, question.machine));
   const results::Report& r = simulated.report;
-  return Needs{r.peak_hbm, r.usable_hbm, r.step_time};
+  return Needs{r.peak.hbm(), r.usable.hbm(), r.step_time};
 }
 
 std::string ToText(const Needs& needs) {
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
   const int64_t partitions = whole.compiled.program.info.partitions;
   ASSIGN_OR_RETURN(std::vector<Variant> chips, LargerChips(question, machine, partitions));
   std::ranges::move(chips, std::back_inserter(variants));
-  const Bytes kept = whole.compiled.program.info.peak_hbm;
+  const Bytes kept = whole.compiled.program.info.peak.hbm();
   variants.push_back(WithHbm(question, machine, needed, "as much as is needed"));
   // The compiler leaves a part of HBM free before it computes anything again.
   const int64_t percent = machine.chip.compiler.rematerialized_percent;
@@ -180,8 +180,8 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
       "{:<14} {} on {}\n{:<14} peak {} of {} usable HBM, {} too much{}\n{:<14} peak {}: {}\n",
       "workload", whole.name, question.config, "does not fit", results::BytesText(base.peak),
       results::BytesText(base.usable), results::BytesText(base.peak - base.usable),
-      info.peak_hbm > base.peak ? ", with what the compiler computes again" : "", "all kept",
-      results::BytesText(info.peak_hbm), Owners(info));
+      info.peak.hbm() > base.peak ? ", with what the compiler computes again" : "", "all kept",
+      results::BytesText(info.peak.hbm()), Owners(info));
   std::vector<std::vector<std::string>> cells = {
       {"what would fit", "peak HBM", "usable", "step time", "<why or how"}};
   std::vector<std::vector<std::string>> short_of = {
@@ -214,7 +214,7 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
                       {"config", question.config},
                       {"peak_hbm_bytes", base.peak.value()},
                       {"usable_hbm_bytes", base.usable.value()},
-                      {"kept_hbm_bytes", whole.compiled.program.info.peak_hbm.value()},
+                      {"kept_hbm_bytes", whole.compiled.program.info.peak.hbm().value()},
                       {"variants", MemoryJson::array()},
                       {"not_possible", MemoryJson::array()}});
   for (const MemoryRow& row : rows) {

@@ -199,7 +199,7 @@ Command AddCompile(CLI::App& parent) {
                {"tpusim compile step.pb --explain fusion", "why kernels are what they are"},
                {"tpusim compile step.pb --emit executable -o step.hlo.pb", "for XLA to run"}},
               fmt::format("Passes (tpusim opt --help says what they do):\n  {}\n",
-                          Spaced(passes::kDefaultPipeline)));
+                          Spaced(passes::DefaultPipeline())));
   app->callback([flags] {
     const bool asks = !flags->dump_after.empty() || !flags->program.explain.empty();
     if (flags->emit_given && flags->emit < Stage::kOptimized && asks) {

@@ -61,7 +61,7 @@ absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& con
   }
   RETURN_IF_ERROR(prepared.status());
   const isa::ProgramInfo& info = prepared->compiled.program.info;
-  return Json({{"peak", info.peak_hbm.value()}, {"usable", info.usable_hbm.value()}}).dump();
+  return Json({{"peak", info.peak.hbm().value()}, {"usable", info.usable.hbm().value()}}).dump();
 }
 
 // As it comes: "v5e-4x4: fits, peak 3.200 GiB of 15.75 GiB".

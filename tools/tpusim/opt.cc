@@ -113,7 +113,7 @@ std::string Footer() {
   }
   return text +
          fmt::format("Those that begin with state- always run, in front. By default:\n  {}\n",
-                     Spaced(passes::kDefaultPipeline));
+                     Spaced(passes::DefaultPipeline()));
 }
 
 }  // namespace

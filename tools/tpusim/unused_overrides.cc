@@ -7,8 +7,11 @@
 #include <string_view>
 
 #include "configs/chip_schema.h"
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::tools {
 namespace {
@@ -44,7 +47,8 @@ constexpr WorkOfOpcode kOpcodes[] = {
 constexpr std::string_view kNoSuchFormat = "the program has no matrix product of that format";
 constexpr std::string_view kNoSuchCollective = "the program has no such collective";
 
-// What a program without the work does not have; {} is the slice.
+// What a program without the work does not have; {0} is the slice, {1} the memory that the
+// parameter is of.
 struct Absence {
   Work work;
   std::string_view reason;
@@ -61,9 +65,9 @@ constexpr Absence kAbsences[] = {
     {kInt32Products, kNoSuchFormat},
     {kTranscendentals, "the program has no transcendental function"},
     {kCrossLaneMoves, "the program moves nothing across lanes"},
-    {kVmemArrays, "no array would live in VMEM"},
-    {kCmemArrays, "no array would live in CMEM"},
-    {kCmemTransfers, "nothing is in CMEM"},
+    {kKeptArrays, "of no kernel it is known which arrays it keeps"},
+    {kArraysThere, "no array would live in {1}"},
+    {kTransfersThere, "nothing is in {1}"},
     {kIndexedSlices, "the program has no gather or scatter"},
     {kAllGathers, kNoSuchCollective},
     {kAllReduces, kNoSuchCollective},
@@ -72,18 +76,38 @@ constexpr Absence kAbsences[] = {
     {kTransfers, "the program sends nothing to another device"},
     {kTransfersWithinChip, "no device sends anything to another of its chip"},
     {kReduceAdds, "nothing is added up on arrival"},
-    {kWrappedAxes, "no axis of {} wraps around"},
-    {kUnwrappedAxes, "all axes of {} wrap around"},
+    {kWrappedAxes, "no axis of {0} wraps around"},
+    {kUnwrappedAxes, "all axes of {0} wrap around"},
     {kPcie, "the program moves nothing to or from the host or another slice"},
     {kSlices, "there is only one slice"},
     {kDcn, "the program sends nothing from slice to slice"},
 };
 
+// What a program asks of the machine.
+struct Works {
+  std::set<Work> any;
+  configs::PerMemory<bool> arrays, transfers;
+
+  // `of` is the memory that the parameter is of, if it is of one.
+  bool Have(Work work, const configs::Memory* of) const {
+    if (work == kArraysThere) return arrays.In(of->space);
+    if (work == kTransfersThere) return transfers.In(of->space);
+    return any.contains(work);
+  }
+};
+
+bool KeepsArrays(const hlo::Instruction& call) {
+  const absl::StatusOr<kernels::CustomCost> cost = kernels::CustomCostOf(call);
+  return cost.ok() && std::ranges::any_of(cost->stages, [](const kernels::CustomStage& stage) {
+           return !stage.arrays.empty();
+         });
+}
+
 // Adds what instructions ask of the machine.
 class Walker {
  public:
-  Walker(const isa::PodProgram& program, std::set<Work>& works)
-      : program_(program), works_(works) {}
+  Walker(const isa::PodProgram& program, Works& works)
+      : program_(program), works_(works.any), transfers_(works.transfers) {}
 
   // Bodies are shared, each is looked at once.
   void Visit(const isa::SharedBody& body) {
@@ -138,36 +162,42 @@ class Walker {
   void AddIf(bool asked, Work work) {
     if (asked) works_.insert(work);
   }
-  void LookAt(isa::MemorySpace space) { AddIf(space == isa::MemorySpace::kCmem, kCmemTransfers); }
+  void LookAt(isa::MemorySpace space) { transfers_.In(space) = true; }
 
   const isa::PodProgram& program_;
   std::set<Work>& works_;
+  configs::PerMemory<bool>& transfers_;
   std::set<const isa::Body*> seen_;  // looked up, never iterated
 };
 
-std::set<Work> WorksOf(const configs::Config& config, const isa::PodProgram& program,
-                       const hlo::Module& module) {
-  std::set<Work> works;
+Works WorksOf(const configs::Config& config, const isa::PodProgram& program,
+              const hlo::Module& module) {
+  Works found;
+  std::set<Work>& works = found.any;
   int64_t kernels = 0;  // of the module, fused ones counted as their parts
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {
       kernels += hlo::MovesThroughWindows(i->opcode()) ? 1 : 0;
+      if (i->opcode() == hlo::Opcode::kCustomCall && KeepsArrays(*i)) works.insert(kKeptArrays);
       for (const WorkOfOpcode& row : kOpcodes) {
         if (row.opcode == i->opcode()) works.insert(row.work);
       }
     }
   }
-  if (kernels > 1) works.insert(kCmemArrays);
-  if (kernels > 1 && config.chip.cmem.bytes == Bytes(0)) works.insert(kVmemArrays);
+  // Arrays would live in a larger memory of their own, or else in VMEM.
+  for (const configs::Memory& memory : configs::kMemories) {
+    found.arrays.In(memory.space) = kernels > 1 && memory.on_chip && memory.planned;
+  }
+  if (kernels > 1) found.arrays.In(target::Target(config).FastMemory().space) = true;
   if (config.topology.slices() > 1) works.insert(kSlices);
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
     if (config.topology.shape()[axis] == 1) continue;
     const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
     works.insert(closes ? kWrappedAxes : kUnwrappedAxes);
   }
-  Walker walker(program, works);
+  Walker walker(program, found);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);
-  return works;
+  return found;
 }
 
 }  // namespace
@@ -176,18 +206,20 @@ std::vector<std::string> UnusedOverrides(const configs::Config& config,
                                          const isa::PodProgram& program,
                                          const hlo::Module& module) {
   if (config.overrides.empty()) return {};
-  const std::set<Work> works = WorksOf(config, program, module);
+  const Works works = WorksOf(config, program, module);
   std::vector<std::string> warnings;
   for (const configs::AppliedOverride& override : config.overrides) {
     const configs::Parameter* parameter = configs::FindParameter(override.path);
     TPUSIM_CHECK(parameter != nullptr, override.path);
-    const auto absent =
-        std::ranges::find_if(parameter->read_by, [&](Work work) { return !works.contains(work); });
+    const configs::Memory* memory = configs::MemoryOfParameter(override.path);
+    const auto absent = std::ranges::find_if(parameter->read_by,
+                                             [&](Work work) { return !works.Have(work, memory); });
     if (absent == parameter->read_by.end()) continue;
     const auto* absence = std::ranges::find(kAbsences, *absent, &Absence::work);
     TPUSIM_CHECK(absence != std::end(kAbsences), "work without a reason");
     warnings.push_back(fmt::format("--set {} has no effect: {}", override.path,
-                                   fmt::format(fmt::runtime(absence->reason), config.name)));
+                                   fmt::format(fmt::runtime(absence->reason), config.name,
+                                               memory == nullptr ? "" : memory->title)));
   }
   return warnings;
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
@@ -33,7 +34,6 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::validation {
 namespace {
@@ -420,16 +420,16 @@ class RowBuilder {
   Instruction* product_ = nullptr;
 };
 
-// The single-operation programs let the compiler fetch one operand into VMEM (CMEM
-// where there is one) before the kernel starts: the largest that fits beside the
-// kernel's windows, or that leaves them half of VMEM. What is left of VMEM for the
-// windows is returned.
+// The single-operation programs let the compiler fetch one operand into VMEM (another on-chip
+// memory where there is one) before the kernel starts: the largest that fits beside the kernel's
+// windows, or that leaves them half of VMEM. What is left of VMEM for the windows is returned.
 Bytes PredictSpaces(Json& row, const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   const Bytes vmem = chip.vmem.bytes;
-  const bool cmem = chip.cmem.bytes > Bytes(0);
-  const Bytes room =
-      cmem ? chip.cmem.bytes : std::max(vmem - chip.vmem.scoped_bytes, Bytes(vmem.value() / 2));
+  const configs::Memory& fast = target.FastMemory();
+  const Bytes room = fast.planned
+                         ? fast.capacity(chip)
+                         : std::max(vmem - chip.vmem.scoped_bytes, Bytes(vmem.value() / 2));
   Json* best = nullptr;
   Bytes most(0);
   for (Json& input : row["inputs"]) {
@@ -441,8 +441,8 @@ Bytes PredictSpaces(Json& row, const target::Target& target) {
     }
   }
   if (!row["prefetch"].get<bool>() || best == nullptr) return chip.vmem.scoped_bytes;
-  (*best)[3] = cmem ? "CMEM" : "VMEM";
-  return cmem ? chip.vmem.scoped_bytes : std::min(chip.vmem.scoped_bytes, vmem - most);
+  (*best)[3] = fast.title;
+  return fast.planned ? chip.vmem.scoped_bytes : std::min(chip.vmem.scoped_bytes, vmem - most);
 }
 
 Json Predict(Json row, configs::Config config, const Conventions& conventions) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/buffers/owners.h"
 
@@ -82,7 +82,7 @@ absl::Status CheckFits(const hlo::Module& module, const MemoryPlan& plan,
     if (space == hlo::kHbmSpace) return TooLittleHbm(module, plan, target);
     return UserError(fmt::format(
         "what the program's layouts place in {} (S({})) does not fit: {} at its peak, {} has {}",
-        target::MemorySpaceOf(space).name, space, Mebibytes(most), target.chip().name,
+        configs::MemoryOfNumber(space).title, space, Mebibytes(most), target.chip().name,
         Mebibytes(target.Usable(space))));
   }
   return absl::OkStatus();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/units.h"
-#include "workloads/buffers/problem.h"
+#include "workloads/buffers/heap.h"
 
 namespace tpusim::buffers {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "workloads/buffers/heap.h"
+#include "configs/memory.h"
 #include "workloads/buffers/live_bytes.h"
 
 namespace tpusim::buffers {
@@ -59,8 +59,8 @@ std::vector<HeapBuffer> MemoryPlan::LivesIn(int64_t space) const {
 MemoryPlan PlanBuffers(const hlo::Module& module, hlo::ModuleAliases& aliases,
                        const target::Target& target) {
   const auto size = [&](const hlo::Shape& array) {
-    const target::MemorySpace& space =
-        target::MemorySpaceOf(array.IsArray() ? array.layout.memory_space : hlo::kHbmSpace);
+    const configs::Memory& space =
+        configs::MemoryOfNumber(array.IsArray() ? array.layout.memory_space : hlo::kHbmSpace);
     return hlo::BufferSize{space.number, space.planned ? target.PaddedSize(array) : Bytes(0)};
   };
   MemoryPlan plan;

@@ -3,7 +3,7 @@
 //
 // Which arrays share a buffer, and from when to when that is in use, are facts of the module
 // (hlo/analysis/alias.h, live_intervals.h). The plan adds sizes and places: arguments are where the
-// caller put them; what the program makes lies in one heap (problem.h, heap.h), whose holes count:
+// caller put them; what the program makes lies in one heap (heap.h), whose holes count:
 // the peak of a memory is as much as the program needs of it. Whether a plan is right is asked of
 // validate_plan.h, which knows nothing of how it was made.
 #ifndef TPUSIM_WORKLOADS_BUFFERS_MEMORY_PLAN_H_
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "configs/units.h"
-#include "workloads/buffers/problem.h"
+#include "workloads/buffers/heap.h"
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/live_intervals.h"
 #include "workloads/hlo/ir/ir.h"

@@ -53,7 +53,7 @@ void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
 // others wait for: it waits until its own has left.
 // `end` is the step in which the transfer ends.
 bool HasUpstream(const DeviceStep& end, const Transfer& send) {
-  return std::any_of(end.receives.begin(), end.receives.end(), [&](const Transfer& transfer) {
+  return std::ranges::any_of(end.receives, [&](const Transfer& transfer) {
     return transfer.dimension == send.dimension && transfer.delta == -send.delta &&
            transfer.lasts == send.lasts;
   });
@@ -193,9 +193,9 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     return stages;
   };
   const bool all_alike =
-      request.parts.empty() &&
-      std::all_of(plan.dimensions.begin(), plan.dimensions.end(),
-                  [](const Dimension& dimension) { return dimension.Symmetric(); });
+      request.parts.empty() && std::ranges::all_of(plan.dimensions, [](const Dimension& dimension) {
+        return dimension.Symmetric();
+      });
   if (all_alike) {
     const int32_t role = roles.Add(stages_at({}, {}));
     for (const size_t g : form.groups) {

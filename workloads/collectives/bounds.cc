@@ -36,7 +36,7 @@ namespace {
 // takes all or less than half. Then the group uses the links of its box only.
 bool KeepsToItself(const configs::Topology& topology, const Box& box) {
   if (!box.contiguous() || topology.twisted()) return false;
-  return std::all_of(box.runs.begin(), box.runs.end(), [&](const AxisRun& run) {
+  return std::ranges::all_of(box.runs, [&](const AxisRun& run) {
     if (run.axis >= configs::kMaxAxes || run.ring || !topology.wraps(run.axis)) return true;
     return 2 * (run.n - 1) < topology.shape()[run.axis];
   });
@@ -116,7 +116,7 @@ Spread SpreadOf(const std::vector<int64_t>& group, PlaceOf place_of) {
   std::vector<int64_t> places;
   places.reserve(group.size());
   for (const int64_t device : group) places.push_back(place_of(device));
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+  if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
   Spread spread;
   for (const int64_t place : places) {
     if (spread.empty() || spread.back().first != place) spread.emplace_back(place, 0);

@@ -29,11 +29,11 @@ std::optional<AxisRun> FindRun(int axis, const std::vector<int64_t>& at, int64_t
   for (int64_t i = 0; i < n; ++i) {
     gaps.push_back(i + 1 < n ? at[i + 1] - at[i] : at[0] + length - at[i]);
   }
-  const bool even = std::all_of(gaps.begin(), gaps.end(), [&](int64_t g) { return g == gaps[0]; });
+  const bool even = std::ranges::all_of(gaps, [&](int64_t g) { return g == gaps[0]; });
   if (wraps && even) return AxisRun{axis, at[0], n, gaps[0], true};
   // A line leaves out the widest gap; without wrap-around that of the edges.
   int64_t open = n - 1;
-  if (wraps) open = std::max_element(gaps.begin(), gaps.end()) - gaps.begin();
+  if (wraps) open = std::ranges::max_element(gaps) - gaps.begin();
   const int64_t stride = gaps[(open + 1) % n];
   for (int64_t i = 0; i < n; ++i) {
     if (i != open && gaps[i] != stride) return std::nullopt;
@@ -50,15 +50,14 @@ int64_t Box::members() const {
 }
 
 bool Box::SpansCores() const {
-  return std::any_of(runs.begin(), runs.end(),
-                     [](const AxisRun& run) { return run.axis == kCoreAxis; });
+  return std::ranges::any_of(runs, [](const AxisRun& run) { return run.axis == kCoreAxis; });
 }
 
 bool Box::SpansSlices() const { return !runs.empty() && runs.back().axis == kSliceAxis; }
 
 bool Box::contiguous() const {
-  return std::all_of(runs.begin(), runs.end(),
-                     [](const AxisRun& run) { return run.stride == 1 || run.axis == kSliceAxis; });
+  return std::ranges::all_of(
+      runs, [](const AxisRun& run) { return run.stride == 1 || run.axis == kSliceAxis; });
 }
 
 std::string Box::Extents() const {

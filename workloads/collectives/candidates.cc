@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/limits.h"
@@ -65,8 +66,8 @@ void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& re
   uint32_t shifted = 0;
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
     if (over.at[axis] == begin.at[axis]) continue;
-    const auto run = std::find_if(box.runs.begin(), box.runs.end(),
-                                  [axis](const AxisRun& r) { return r.axis == axis; });
+    const auto run =
+        std::ranges::find_if(box.runs, [axis](const AxisRun& r) { return r.axis == axis; });
     if (run == box.runs.end() || !run->ring || run->stride != 1) return;
     shifted |= 1U << (run - box.runs.begin());
   }
@@ -181,7 +182,7 @@ std::string ManyDimensionName(const std::vector<Dimension>& dimensions,
                               const std::vector<std::vector<int>>& orders, const Box& box) {
   // Between slices there is neither.
   const auto all = [&](Dimension::Shape shape) {
-    return std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
+    return std::ranges::all_of(dimensions, [&](const Dimension& dimension) {
       return dimension.shape == shape || dimension.shape == Dimension::Shape::kSwitched;
     });
   };
@@ -252,7 +253,7 @@ class Collector {
   }
   void Finish(Candidate& candidate) {
     if (request_.space == isa::MemorySpace::kHbm) {
-      candidate.plan.memory = timing::HbmRate(config_.chip);
+      candidate.plan.memory = configs::HbmRate(config_.chip);
     }
     SetChunkBytes(request_, candidate.plan);
     candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
@@ -306,7 +307,7 @@ std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
 }
 
 bool AllRings(const std::vector<Dimension>& dimensions) {
-  return std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
+  return std::ranges::all_of(dimensions, [](const Dimension& dimension) {
     return dimension.shape == Dimension::Shape::kRing && dimension.closes_after == 0;
   });
 }
@@ -316,9 +317,8 @@ bool AllRings(const std::vector<Dimension>& dimensions) {
 // slices exchange what is summed within them). Where slices exchange, one axis will do.
 void AddRotated(const CollectiveRequest& request, const GroupForm& form,
                 const std::vector<Dimension>& dimensions, Collector& collector) {
-  const size_t axes =
-      std::count_if(dimensions.begin(), dimensions.end(),
-                    [](const Dimension& dimension) { return dimension.axis < configs::kMaxAxes; });
+  const size_t axes = std::ranges::count_if(
+      dimensions, [](const Dimension& dimension) { return dimension.axis < configs::kMaxAxes; });
   if (axes < 2 && !form.box->SpansSlices()) return;
   std::vector<int> order(dimensions.size());
   std::iota(order.begin(), order.end(), 0);
@@ -347,7 +347,7 @@ void AddWeighted(const configs::Config& config, const CollectiveRequest& request
                  Collector& collector) {
   if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
   const bool hbm = request.space == isa::MemorySpace::kHbm;
-  const BytesPerSecond memory = hbm ? timing::HbmRate(config.chip) : BytesPerSecond(0);
+  const BytesPerSecond memory = hbm ? configs::HbmRate(config.chip) : BytesPerSecond(0);
   for (Plan& plan : WeightedPlans(request.kind, dimensions, memory)) {
     std::string name = "weighted " + ManyDimensionName(dimensions, plan.orders, *form.box);
     collector.Add("weighted", std::move(name), std::move(plan));
@@ -362,13 +362,12 @@ void AddHamiltonian(const configs::Config& config, const CollectiveRequest& requ
   const auto lists = ListsOf(config, request, form, cycle);
   // It goes along every axis of the box and crosses no link twice: the slowest axis
   // sets its rate.
-  const Dimension ring = {.shape = Dimension::Shape::kRing,
-                          .n = static_cast<int64_t>(cycle.size()),
-                          .rate = std::min_element(dimensions.begin(), dimensions.end(),
-                                                   [](const Dimension& a, const Dimension& b) {
-                                                     return a.rate < b.rate;
-                                                   })
-                                      ->rate};
+  const Dimension ring = {
+      .shape = Dimension::Shape::kRing,
+      .n = static_cast<int64_t>(cycle.size()),
+      .rate = std::ranges::min_element(dimensions, [](const Dimension& a, const Dimension& b) {
+                return a.rate < b.rate;
+              })->rate};
   const std::string over = fmt::format("ring of {} over {}", cycle.size(), form.box->Extents());
   collector.Add("hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, lists);
   AddOneWay("unidirectional-hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, collector,
@@ -448,7 +447,7 @@ std::vector<GroupForm> FormsOf(const configs::Topology& topology,
     // Most groups are moved copies of the one before.
     if (box) box = MovedBox(topology, *box, groups[g - 1], groups[g]);
     if (!box) box = FindBox(topology, groups[g]);
-    const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
+    const auto same = std::ranges::find_if(forms, [&](const GroupForm& form) {
       return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
     });
     GroupForm& form = same != forms.end() ? *same : forms.emplace_back(GroupForm{box, {}, {}});

@@ -21,9 +21,8 @@ bool IsOf(std::string_view family, std::string_view name) {
 }
 
 const Candidate& FastestOf(const std::vector<Candidate>& candidates) {
-  return *std::min_element(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
+  return *std::ranges::min_element(
+      candidates, [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
 }
 
 std::vector<Candidate> Everything(const configs::Config& config, const CollectiveRequest& request,
@@ -61,7 +60,7 @@ Choice ByCompiler(const configs::Config& config, const CollectiveRequest& reques
   const CompilerChoice printed = ChoiceOfCompiler(QueryOf(config, request, form));
   const std::vector<std::string>& families = printed.families;
   const auto candidates = Everything(config, request, form, [&](std::string_view family) {
-    return std::find(families.begin(), families.end(), family) != families.end();
+    return std::ranges::find(families, family) != families.end();
   });
   for (const std::string& family : families) {
     std::vector<Candidate> fitting;

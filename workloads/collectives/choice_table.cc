@@ -20,10 +20,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, kFacts> kFactNames = {
-    "axes",        "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
-    "members",     "every_chip",      "slices",       "slice_chips", "operand_bytes",
-    "part_bytes",  "minor_dimension", "offloaded",    "ring",        "single_phase",
-    "offload_size"};
+    "axes",         "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
+    "members",      "every_chip",      "slices",       "slice_chips", "operand_bytes",
+    "part_bytes",   "minor_dimension", "offloaded",    "ring",        "single_phase",
+    "offload_size", "one_way_ring",    "one_way_axes"};
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 absl::Status NoSuch(const std::string& where, std::string_view what, std::string_view name,
@@ -36,7 +36,7 @@ absl::Status CheckKeys(const Json& json, const std::vector<std::string>& keys,
                        const std::string& where) {
   if (!json.is_object()) return UserError(where + " must be an object");
   for (const auto& [key, value] : json.items()) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
       return NoSuch(where, "key", key, keys);
     }
   }
@@ -96,7 +96,7 @@ absl::StatusOr<Condition> ReadCondition(const Json& json, const std::string& whe
     } else if (key == "chips") {
       ASSIGN_OR_RETURN(condition.chips, ReadNames(value, at));
     } else {
-      const auto* name = std::find(kFactNames.begin(), kFactNames.end(), key);
+      const auto* name = std::ranges::find(kFactNames, key);
       ASSIGN_OR_RETURN(const Condition::Bound bound,
                        ReadBound(static_cast<Fact>(name - kFactNames.begin()), value, at));
       condition.bounds.push_back(bound);
@@ -210,13 +210,12 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
 }  // namespace
 
 bool Condition::IsAbout(std::string_view chip) const {
-  return chips.empty() || std::find(chips.begin(), chips.end(), chip) != chips.end();
+  return chips.empty() || std::ranges::find(chips, chip) != chips.end();
 }
 
 bool Condition::Holds(CollectiveKind kind, std::string_view chip, const Facts& facts) const {
-  const bool of_kind = kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-  return of_kind && IsAbout(chip) &&
-         std::all_of(bounds.begin(), bounds.end(), [&](const Bound& bound) {
+  const bool of_kind = kinds.empty() || std::ranges::find(kinds, kind) != kinds.end();
+  return of_kind && IsAbout(chip) && std::ranges::all_of(bounds, [&](const Bound& bound) {
            const int64_t value = facts[static_cast<size_t>(bound.fact)];
            return bound.least <= value && value <= bound.most;
          });
@@ -240,7 +239,7 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
       if (!configs::ParseShape(name, &slice)) {
         return UserError(fmt::format("{}: \"{}\" is not of the form AxB", at, name));
       }
-      std::sort(slice.begin(), slice.end());
+      std::ranges::sort(slice);
     }
   }
   ASSIGN_OR_RETURN(const Algorithms algorithms,
@@ -260,10 +259,11 @@ const ChoiceTable& CompilerChoices() {
   static const auto* const table = [] {
     const std::string name = configs::CompilerName();
     const std::vector<configs::EmbeddedFile>& files = configs::EmbeddedFiles("collectives");
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const auto& each) { return each.name == name; });
+    const auto file =
+        std::ranges::find_if(files, [&](const auto& each) { return each.name == name; });
     TPUSIM_CHECK(file != files.end(), "every compiler has rows of choices");
-    absl::StatusOr<ChoiceTable> parsed = ParseChoiceTable(file->text, "collectives/" + name + ".json");
+    absl::StatusOr<ChoiceTable> parsed =
+        ParseChoiceTable(file->text, "collectives/" + name + ".json");
     TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
     return new ChoiceTable(*std::move(parsed));
   }();
@@ -276,9 +276,9 @@ std::string TextOf(const Condition& condition) {
   if (parts.size() > 1) parts = {configs::Join(parts, " or ")};
   for (const auto& [fact, least, most] : condition.bounds) {
     const std::string_view name = kFactNames[static_cast<size_t>(fact)];
-    constexpr Fact kYesOrNo[] = {Fact::kEven,       Fact::kEveryChip, Fact::kMinorDimension,
-                                 Fact::kOffloaded,  Fact::kRing,      Fact::kSinglePhase,
-                                 Fact::kOffloadSize};
+    constexpr Fact kYesOrNo[] = {Fact::kEven,        Fact::kEveryChip,  Fact::kMinorDimension,
+                                 Fact::kOffloaded,   Fact::kRing,       Fact::kSinglePhase,
+                                 Fact::kOffloadSize, Fact::kOneWayRing, Fact::kOneWayAxes};
     const bool yes_or_no = std::ranges::find(kYesOrNo, fact) != std::end(kYesOrNo);
     parts.push_back(yes_or_no       ? fmt::format("{}{}", least > 0 ? "" : "not ", name)
                     : least == most ? fmt::format("{} = {}", name, least)

@@ -47,8 +47,10 @@ enum class Fact {
   kRing,            // one ring is threaded through the group
   kSinglePhase,     // the operand is at most compiler.single_phase_most_bytes
   kOffloadSize,     // it is at least compiler.offload_least_bytes
+  kOneWayRing,      // at most compiler.one_way_ring_most_members
+  kOneWayAxes,      // the longest axis has at most compiler.one_way_axis_most_members
 };
-inline constexpr size_t kFacts = 16;
+inline constexpr size_t kFacts = 18;
 using Facts = std::array<int64_t, kFacts>;
 
 struct Condition {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "configs/memory.h"
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
@@ -18,37 +19,21 @@
 
 namespace tpusim::collectives {
 
-std::string_view KindName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kPermute:
-      return "collective-permute";
-  }
-  return "collective";
-}
+namespace {
 
-std::vector<std::string> KindNames() {
-  std::vector<std::string> names;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll, CollectiveKind::kPermute}) {
-    names.emplace_back(KindName(kind));
-  }
-  return names;
-}
+constexpr std::string_view kKindNames[] = {"all-reduce", "all-gather", "reduce-scatter",
+                                           "all-to-all", "collective-permute"};
+
+}  // namespace
+
+std::string_view KindName(CollectiveKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+std::vector<std::string> KindNames() { return {std::begin(kKindNames), std::end(kKindNames)}; }
 
 std::optional<CollectiveKind> KindOf(std::string_view name) {
-  const std::vector<std::string> names = KindNames();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<CollectiveKind>(found - names.begin());
+  const auto* const found = std::ranges::find(kKindNames, name);
+  if (found == std::end(kKindNames)) return std::nullopt;
+  return static_cast<CollectiveKind>(found - std::begin(kKindNames));
 }
 
 namespace {
@@ -211,7 +196,7 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
       request.kind == CollectiveKind::kAllReduce || request.kind == CollectiveKind::kReduceScatter;
   const double hbm_bytes_per_second =
       bytes_per_second * (1 + (adds ? timing::kReduceHbmWeight : 1));
-  use.hbm = Part(busy, std::min(1.0, hbm_bytes_per_second / timing::HbmRate(config.chip).value()));
+  use.hbm = Part(busy, std::min(1.0, hbm_bytes_per_second / configs::HbmRate(config.chip).value()));
   return use;
 }
 
@@ -232,8 +217,7 @@ absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text
   parsed.name = equals == std::string::npos ? text : text.substr(equals + 1);
   std::vector<std::string> kinds = KindNames();
   std::erase(kinds, KindName(CollectiveKind::kPermute));
-  if (equals != std::string::npos &&
-      std::find(kinds.begin(), kinds.end(), parsed.kind) == kinds.end()) {
+  if (equals != std::string::npos && std::ranges::find(kinds, parsed.kind) == kinds.end()) {
     return UserError(fmt::format("no collective \"{}\" with a choice of algorithms; these have: {}",
                                  parsed.kind, configs::Join(kinds, ", ")));
   }
@@ -269,7 +253,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     info.group_size = n;
     info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
     decision.use.time = decision.use.hbm = info.expected;
-    decision.use.rate = timing::HbmRate(config.chip);
+    decision.use.rate = configs::HbmRate(config.chip);
   }
   info.kind = std::string(KindName(request.kind));
   info.axes = request.axes;
@@ -286,8 +270,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
                                            OverrideFor(request.kind, overrides), Where(request)));
     Candidate& best = choice.candidate;
     if (!choice.assumption.empty() &&
-        std::find(decision.assumptions.begin(), decision.assumptions.end(), choice.assumption) ==
-            decision.assumptions.end()) {
+        std::ranges::find(decision.assumptions, choice.assumption) == decision.assumptions.end()) {
       decision.assumptions.push_back(std::move(choice.assumption));
     }
     // Forms run side by side: the slowest speaks for all.

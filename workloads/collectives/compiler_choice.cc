@@ -21,12 +21,11 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 // Of a choice that a row says is printed, if this collective is unlike those that were compiled.
 std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table) {
   std::array<int64_t, 3> slice = query.slice;
-  std::sort(slice.begin(), slice.end());
+  std::ranges::sort(slice);
   const auto swept = table.swept.find(query.policy.like);
   const std::vector<std::array<int64_t, 3>> slices =
       swept != table.swept.end() ? swept->second : std::vector<std::array<int64_t, 3>>();
-  if (query.chip != query.policy.like ||
-      std::find(slices.begin(), slices.end(), slice) == slices.end()) {
+  if (query.chip != query.policy.like || std::ranges::find(slices, slice) == slices.end()) {
     std::string known;
     for (const auto& each : slices) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", SliceText(each));
@@ -63,7 +62,7 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   const auto set = [&facts](Fact fact, int64_t value) { facts[static_cast<size_t>(fact)] = value; };
   set(Fact::kAxes, static_cast<int64_t>(axes.size()));
   set(Fact::kShortestAxis, *shortest);
-  set(Fact::kLongestAxis, *std::max_element(axes.begin(), axes.end()));
+  set(Fact::kLongestAxis, *std::ranges::max_element(axes));
   set(Fact::kEven, *shortest == *longest);
   set(Fact::kDevicesPerChip, query.cores);
   set(Fact::kMembers, query.members);
@@ -75,8 +74,11 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   set(Fact::kMinorDimension, query.minor);
   set(Fact::kSinglePhase, query.operand <= query.policy.single_phase_most_bytes);
   set(Fact::kOffloadSize, query.operand >= query.policy.offload_least_bytes);
+  set(Fact::kOneWayRing, query.members <= query.policy.one_way_ring_most_members);
+  set(Fact::kOneWayAxes,
+      facts[static_cast<size_t>(Fact::kLongestAxis)] <= query.policy.one_way_axis_most_members);
   const auto any = [&](const std::vector<ConditionRow>& rows) {
-    return std::any_of(rows.begin(), rows.end(), [&](const ConditionRow& row) {
+    return std::ranges::any_of(rows, [&](const ConditionRow& row) {
       return row.when.Holds(query.kind, query.policy.like, facts);
     });
   };
@@ -188,8 +190,8 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
 
 bool OffLoadsCollectives(const configs::Policy& policy) {
   const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
-  return std::any_of(offloads.begin(), offloads.end(),
-                     [&](const ConditionRow& row) { return row.when.IsAbout(policy.like); });
+  return std::ranges::any_of(
+      offloads, [&](const ConditionRow& row) { return row.when.IsAbout(policy.like); });
 }
 
 }  // namespace tpusim::collectives

@@ -88,16 +88,6 @@ DeviceSteps AllGatherSteps(const Dimension& dimension, int index, const Chunks& 
 // The same for an all-to-all; `base` holds for every destination of the dimension.
 DeviceSteps AllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
 
-// One file each: ring.cc, line.cc, scattered.cc, switched.cc.
-DeviceSteps RingAllGatherSteps(int64_t n, int index, const Chunks& base);
-DeviceSteps OneWayRingAllGatherSteps(int64_t n, int index, const Chunks& base, Way way);
-DeviceSteps RingAllToAllSteps(int64_t n, int index, const Chunks& base);
-DeviceSteps LineAllGatherSteps(int64_t n, int index, const Chunks& base);
-DeviceSteps LineAllToAllSteps(int64_t n, int index, const Chunks& base);
-DeviceSteps ScatteredAllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
-DeviceSteps SwitchedAllGatherSteps(const Dimension& dimension, int index, const Chunks& base);
-DeviceSteps SwitchedAllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
-
 }  // namespace tpusim::collectives
 
 #endif  // TPUSIM_WORKLOADS_COLLECTIVES_DIMENSION_H_

@@ -29,7 +29,7 @@ class Table {
         basis_(servers_ + 1) {
     double largest = 0;
     for (const auto& load : loads) {
-      largest = std::max(largest, *std::max_element(load.begin(), load.end()));
+      largest = std::max(largest, *std::ranges::max_element(load));
     }
     TPUSIM_CHECK(largest > 0, "work that takes no time");
     for (size_t s = 0; s < servers_; ++s) {

@@ -17,7 +17,7 @@ std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
   std::vector<int64_t> left(group.begin() + 1, group.end());
   std::vector<int64_t> ring = {group.front()};
   while (!left.empty()) {
-    const auto nearest = std::min_element(left.begin(), left.end(), [&](int64_t a, int64_t b) {
+    const auto nearest = std::ranges::min_element(left, [&](int64_t a, int64_t b) {
       return distance(ring.back(), a) < distance(ring.back(), b);
     });
     ring.push_back(*nearest);

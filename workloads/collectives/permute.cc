@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "models/timing/collective_timing.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/routes.h"
@@ -69,6 +70,28 @@ Ends EndsOf(const configs::Config& config, const CollectiveRequest& request) {
   return ends;
 }
 
+// Of the devices that receive nothing: a copy, or zeros.
+Picoseconds SlowestCopy(const configs::Config& config, const CollectiveRequest& request) {
+  const Ends ends = EndsOf(config, request);
+  Picoseconds slowest(0);
+  for (int64_t device = 0; device < config.devices(); ++device) {
+    if (ends.receives[device]) continue;
+    slowest = std::max(slowest, timing::LocalCopy(config.chip, request.space, request.operand_bytes,
+                                                  ends.copies[device] ? 2 : 1));
+  }
+  return slowest;
+}
+
+LinkLoads LoadsOf(const configs::Config& config, const std::vector<Message>& messages) {
+  LinkLoads loads(config);
+  for (const Message& message : messages) {
+    for (const isa::RouteEnd& way : message.ways) {
+      loads.Add(message.source, way, message.per_way.value());
+    }
+  }
+  return loads;
+}
+
 // Route table for the messages' `way`. Messages that all make the same way along
 // an axis share the route of that axis with other collectives.
 isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>& messages,
@@ -83,7 +106,7 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
     const auto& links = message.ways[way].links;
     if (first == nullptr) first = &links;
     straight = straight && !links.empty() && links.size() == first->size() &&
-               std::all_of(links.begin(), links.end(), [&](const configs::Link& link) {
+               std::ranges::all_of(links, [&](const configs::Link& link) {
                  return link.direction == first->front().direction;
                });
     route.from[message.source] = message.ways[way];
@@ -106,7 +129,7 @@ int64_t LargestGroup(const configs::Config& config, const CollectiveRequest& req
   for (const auto& [source, target] : request.pairs) parent[root(source)] = root(target);
   std::vector<int64_t> size(config.devices());
   for (int64_t device = 0; device < config.devices(); ++device) ++size[root(device)];
-  return *std::max_element(size.begin(), size.end());
+  return *std::ranges::max_element(size);
 }
 
 }  // namespace
@@ -114,12 +137,7 @@ int64_t LargestGroup(const configs::Config& config, const CollectiveRequest& req
 isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveRequest& request) {
   const configs::IciParams& ici = config.chip.ici;
   const std::vector<Message> messages = MessagesOf(config, request);
-  LinkLoads loads(config);
-  for (const Message& message : messages) {
-    for (const isa::RouteEnd& way : message.ways) {
-      loads.Add(message.source, way, message.per_way.value());
-    }
-  }
+  const LinkLoads loads = LoadsOf(config, messages);
   Picoseconds slowest(0);
   int64_t fewest_ways = 0, total_hops = 0;
   bool on_chip = false;  // some message stays on its chip
@@ -139,12 +157,7 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
     fewest_ways = fewest_ways == 0 ? ways : std::min(fewest_ways, ways);
     total_hops += static_cast<int64_t>(message.ways[0].links.size());
   }
-  const Ends ends = EndsOf(config, request);
-  for (int64_t device = 0; device < config.devices(); ++device) {
-    if (ends.receives[device]) continue;
-    slowest = std::max(slowest, timing::LocalCopy(config.chip, request.space, request.operand_bytes,
-                                                  ends.copies[device] ? 2 : 1));
-  }
+  slowest = std::max(slowest, SlowestCopy(config, request));
   isa::CollectiveInfo info;
   info.algorithm = !messages.empty()       ? "direct over minimum-hop routes"
                    : request.pairs.empty() ? "zeros for all"
@@ -203,34 +216,23 @@ Picoseconds LatencyOf(const configs::Config& config, const std::vector<Message>&
 
 CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest& request) {
   CollectiveUse use;
-  LinkLoads loads(config);
   const std::vector<Message> messages = MessagesOf(config, request);
-  for (const Message& message : messages) {
-    for (const isa::RouteEnd& way : message.ways) {
-      loads.Add(message.source, way, message.per_way.value());
-    }
-  }
+  const LinkLoads loads = LoadsOf(config, messages);
   use.latency = config.chip.ici.launch + LatencyOf(config, messages);
   const std::array<double, configs::kDirections> links = loads.SecondsByDirection();
   for (size_t d = 0; d < links.size(); ++d) use.links[d] = FromSeconds(links[d]);
   use.die = FromSeconds(loads.SecondsOnDies());
   use.host = FromSeconds(loads.SecondsBetweenSlices());
-  const double busiest = std::max({*std::max_element(links.begin(), links.end()),
-                                   loads.SecondsOnDies(), loads.SecondsBetweenSlices()});
+  const double busiest = std::max(
+      {*std::ranges::max_element(links), loads.SecondsOnDies(), loads.SecondsBetweenSlices()});
   use.rate = busiest > 0
                  ? BytesPerSecond(static_cast<double>(messages[0].per_way.value()) / busiest)
-                 : timing::HbmRate(config.chip);
+                 : configs::HbmRate(config.chip);
   use.time = FromSeconds(busiest);
-  const Ends ends = EndsOf(config, request);
-  for (int64_t device = 0; device < config.devices(); ++device) {
-    if (ends.receives[device]) continue;
-    use.time =
-        std::max(use.time, timing::LocalCopy(config.chip, request.space, request.operand_bytes,
-                                             ends.copies[device] ? 2 : 1));
-  }
+  use.time = std::max(use.time, SlowestCopy(config, request));
   // A device reads what it sends and writes what it receives.
   if (request.space == isa::MemorySpace::kHbm) {
-    use.hbm = TransferTime(request.operand_bytes * 2, timing::HbmRate(config.chip));
+    use.hbm = TransferTime(request.operand_bytes * 2, configs::HbmRate(config.chip));
   }
   return use;
 }

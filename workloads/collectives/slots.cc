@@ -62,12 +62,12 @@ std::vector<std::vector<Track>> TracksOf(const Plan& plan) {
       const Dimension dimension = plan.DimensionAt(color, phase);
       const Way way = plan.WayOf(color);
       std::vector<Track>& tracks = slots[SlotOf(plan, color, phase)];
-      auto track = std::find_if(tracks.begin(), tracks.end(), [&](const Track& t) {
+      auto track = std::ranges::find_if(tracks, [&](const Track& t) {
         return t.loads[0].index == index && t.loads[0].way == way;
       });
       if (track == tracks.end()) track = tracks.insert(track, Track{});
-      auto load = std::find_if(track->loads.begin(), track->loads.end(),
-                               [&](const Load& l) { return l.dimension.shape == dimension.shape; });
+      auto load = std::ranges::find_if(
+          track->loads, [&](const Load& l) { return l.dimension.shape == dimension.shape; });
       if (load == track->loads.end()) {
         load = track->loads.insert(load, {.dimension = dimension, .index = index, .way = way});
       }
@@ -135,9 +135,7 @@ struct End {
   size_t before = 0;  // steps of the track that end at this time, too
   size_t track = 0, step = 0;
   auto operator<=>(const End&) const = default;
-  bool TogetherWith(const End& other) const {
-    return time == other.time && before == other.before;
-  }
+  bool TogetherWith(const End& other) const { return time == other.time && before == other.before; }
 };
 std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
   std::vector<End> ends;
@@ -153,7 +151,7 @@ std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
       }
     }
   }
-  std::sort(ends.begin(), ends.end());
+  std::ranges::sort(ends);
   return ends;
 }
 
@@ -194,7 +192,7 @@ Running RunningOf(const Plan& plan, const Track& track, bool sums) {
       running.steps.push_back({ToSeconds(time), static_cast<double>(passes)});
     }
   }
-  std::reverse(running.steps.begin(), running.steps.end());
+  std::ranges::reverse(running.steps);
   return running;
 }
 
@@ -213,8 +211,8 @@ Picoseconds TogetherTime(const Plan& plan, const std::vector<Track>& tracks, boo
   std::vector<Running> running;
   for (const Track& track : tracks) running.push_back(RunningOf(plan, track, sums));
   // Slow dimensions first: they take less than an equal share.
-  std::stable_sort(running.begin(), running.end(),
-                   [](const Running& a, const Running& b) { return a.rate < b.rate; });
+  std::ranges::stable_sort(running,
+                           [](const Running& a, const Running& b) { return a.rate < b.rate; });
   double now = 0;
   while (!running.empty()) {
     double memory = plan.memory.value(), passes = 0;

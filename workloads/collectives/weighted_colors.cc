@@ -73,7 +73,7 @@ std::vector<int64_t> WholeWeights(const std::vector<double>& shares) {
   for (const double share : shares) {
     weights.push_back(std::llround(share / sum * static_cast<double>(kWholeWeight)));
   }
-  *std::max_element(weights.begin(), weights.end()) +=
+  *std::ranges::max_element(weights) +=
       kWholeWeight - std::accumulate(weights.begin(), weights.end(), int64_t{0});
   return weights;
 }
@@ -106,10 +106,9 @@ Plan WeightedPlan(CollectiveKind kind, const std::vector<Dimension>& dimensions,
 
 std::vector<Plan> WeightedPlans(CollectiveKind kind, const std::vector<Dimension>& dimensions,
                                 BytesPerSecond memory) {
-  const bool alike =
-      std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
-        return dimension.SameSpeed(dimensions[0]) && dimension.closes_after == 0;
-      });
+  const bool alike = std::ranges::all_of(dimensions, [&](const Dimension& dimension) {
+    return dimension.SameSpeed(dimensions[0]) && dimension.closes_after == 0;
+  });
   if (dimensions.size() < 2 || alike) return {};
   const bool sums = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
   double needed = 0;

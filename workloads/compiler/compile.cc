@@ -1,28 +1,22 @@
 #include "workloads/compiler/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/buffers/owners.h"
-#include "workloads/compiler/device_placement.h"
-#include "workloads/compiler/executable_form.h"
-#include "workloads/compiler/mesh_use.h"
-#include "workloads/compiler/open_figures.h"
 #include "workloads/compiler/reasons.h"
-#include "workloads/compiler/trip_counts.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
-#include "workloads/hlo/io/printer.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/passes.h"
-#include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
+#include "workloads/sharding/decode.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -94,6 +88,10 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
     }
+    if (imported.compiled && result.mesh.axes.empty()) {
+      ASSIGN_OR_RETURN(sharding::MeshTable table, sharding::FindMesh(*imported.module, stated));
+      result.mesh = std::move(table.mesh);
+    }
     return std::move(imported.module);
   }
   sharding::PropagationOptions propagation;
@@ -138,10 +136,11 @@ void FillInfo(const CompileResult& result, const buffers::MemoryPlan& memory,
   info.module_name = result.workload.name().empty() ? module.name() : result.workload.name();
   info.partitions = result.workload.num_partitions();
   info.device_order = scheduled.placement.rule;
-  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
-  info.usable_hbm = scheduled.target.Usable(hlo::kHbmSpace);
-  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
-  info.usable_cmem = scheduled.target.Usable(hlo::kCmemSpace);
+  for (const configs::Memory& of : configs::kMemories) {
+    if (!of.planned) continue;
+    info.peak.In(of.space) = memory.PeakOf(of.number);
+    info.usable.In(of.space) = scheduled.target.Usable(of.number);
+  }
   info.hbm_fragmentation = memory.fragmentation;
   if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
 }
@@ -212,7 +211,12 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options,
                                       const configs::Config* machine) {
-  ASSIGN_OR_RETURN(passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  const bool compiled = imported.compiled;
+  if (compiled && !options.passes.empty()) {
+    return UserError("--passes: the TPU compiler wrote this module; it is run as it is");
+  }
+  ASSIGN_OR_RETURN(passes::Pipeline pipeline,
+                   passes::ParsePipeline(compiled ? passes::CompiledPipeline() : options.passes));
   pipeline = passes::WithAnnotations(std::move(pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--dump-after", options.dump_after, pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--explain", options.explain, pipeline));
@@ -227,10 +231,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;
-  if (scheduled && passes::HasPlaces(*partitioned)) {
+  if (scheduled && !compiled && passes::HasPlaces(*partitioned)) {
     const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
-    std::erase_if(pipeline,
-                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    std::erase_if(pipeline, [&](const passes::PipelineStep& step) { return step.pass == assigns; });
     Records(&result.records).Add(reasons::kPlacesKept, partitioned->name());
   }
   RETURN_IF_ERROR(hlo::Verify(*partitioned));
@@ -265,6 +268,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(run(passes::Phase::kAnnotate));
+  RETURN_IF_ERROR(run(passes::Phase::kRead));
   RETURN_IF_ERROR(run(passes::Phase::kOptimize));
   if (scheduled && module.entry()->schedule().empty()) {
     Records(&result.records).Add(reasons::kOrderDropped, module.name());

@@ -1,12 +1,12 @@
-#include "workloads/compiler/device_placement.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "configs/status_macros.h"
+#include "workloads/compiler/stages.h"
 
 namespace tpusim::compiler {
 namespace {
@@ -15,9 +15,7 @@ absl::StatusOr<DevicePlacement> ExplicitOrder(const std::string& text, int64_t p
                                               const configs::Config& config) {
   DevicePlacement placement;
   std::set<int64_t> seen;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, comma - at);
+  for (const std::string& item : std::vector<std::string>(absl::StrSplit(text, ','))) {
     const bool digits =
         !item.empty() && item.size() < 10 &&
         std::all_of(item.begin(), item.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -29,7 +27,6 @@ absl::StatusOr<DevicePlacement> ExplicitOrder(const std::string& text, int64_t p
           item, config.name, config.devices() - 1));
     }
     placement.device_of_partition.push_back(id);
-    at = comma + 1;
   }
   if (static_cast<int64_t>(placement.device_of_partition.size()) != partitions) {
     return UserError(

@@ -1,7 +1,6 @@
-#include "workloads/compiler/executable_form.h"
-
 #include <limits>
 
+#include "workloads/compiler/stages.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/expand_bitcasts.h"

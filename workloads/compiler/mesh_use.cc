@@ -1,11 +1,9 @@
-#include "workloads/compiler/mesh_use.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/compiler/reasons.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 

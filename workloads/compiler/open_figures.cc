@@ -1,5 +1,3 @@
-#include "workloads/compiler/open_figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 

@@ -1,7 +1,7 @@
 #include "workloads/compiler/optimize.h"
 
 #include "configs/status_macros.h"
-#include "workloads/compiler/device_placement.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 
 namespace tpusim::compiler {

@@ -2,9 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_COMPILER_OPTIMIZE_H_
 #define TPUSIM_WORKLOADS_COMPILER_OPTIMIZE_H_
 
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"

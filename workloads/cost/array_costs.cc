@@ -1,8 +1,8 @@
-#include "workloads/cost/array_costs.h"
-
 #include <algorithm>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/cost/cost_model.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/vector_cost.h"
 
@@ -10,7 +10,7 @@ namespace tpusim::cost {
 
 ArrayCosts::ArrayCosts(const target::Target& target)
     : target_(target),
-      bytes_per_cycle_(timing::HbmRate(target.chip()).value() / target.chip().clock.value()) {
+      bytes_per_cycle_(configs::HbmRate(target.chip()).value() / target.chip().clock.value()) {
   const configs::ChipParams& chip = target.chip();
   const configs::VpuParams& vpu = chip.vpu;
   const auto cores = static_cast<double>(chip.CoresPerDevice());

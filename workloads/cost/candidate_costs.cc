@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
@@ -26,8 +25,6 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-Bytes MovedBy(const timing::KernelTraffic& traffic) { return traffic.read + traffic.written; }
 
 class ChipCandidateCosts : public CandidateCosts {
  public:
@@ -200,7 +197,8 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
   if (waits) {
     kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
   }
-  return {timing::KernelTimeBound(target_.chip(), kernel_), MovedBy(timing::TrafficOf(kernel_))};
+  const timing::KernelTraffic traffic = timing::TrafficOf(kernel_);
+  return {timing::KernelTimeBound(target_.chip(), kernel_), traffic.read + traffic.written};
 }
 
 // Of the candidate by itself, in which arrays lie as it has them.
@@ -219,7 +217,7 @@ Price ChipCandidateCosts::BoundOfPlaced(const Candidate& candidate) {
 
 absl::StatusOr<Price> PriceOfKernel(const Instruction& kernel, kernels::KernelLibrary& kernels) {
   ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels.CostOf(kernel));
-  return Price{cost.time, MovedBy(cost.traffic)};
+  return Price{cost.time, cost.moved()};
 }
 
 absl::StatusOr<Price> ChipCandidateCosts::PriceOf(const Candidate& candidate) {

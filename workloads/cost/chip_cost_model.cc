@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
@@ -11,7 +12,7 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/scalar_block.h"
+#include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::cost {
 namespace {
@@ -49,12 +50,11 @@ Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) 
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
       work.latency += chip.dma.start_latency;
-      hbm +=
-          TransferTime(timing::AccessedBy(*dma).In(isa::MemorySpace::kHbm), timing::HbmRate(chip));
+      hbm += TransferTime(timing::AccessedBy(*dma).hbm(), configs::HbmRate(chip));
       bytes += dma->bytes;
     } else if (const auto* move = std::get_if<isa::HostDma>(&step.kind)) {
       work.latency += chip.host.pcie_latency;
-      hbm += TransferTime(move->bytes, timing::HbmRate(chip));
+      hbm += TransferTime(move->bytes, configs::HbmRate(chip));
       (move->to_host ? to_host : from_host) +=
           TransferTime(move->bytes, chip.host.pcie_bytes_per_second);
       bytes += move->bytes;
@@ -78,11 +78,11 @@ Work Alone(Picoseconds time) {
 
 Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel) {
   Work work;
-  const Bytes bytes = kernel.traffic.read + kernel.traffic.written;
+  const Bytes bytes = kernel.moved();
   const Picoseconds first = bytes > Bytes(0) ? chip.dma.start_latency : Picoseconds(0);
   work.latency = std::min(kernel.time, kernel.launch + first);
   work.time = kernel.time - work.latency;
-  work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
+  work.share[kHbmResource] = ShareOf(TransferTime(bytes, configs::HbmRate(chip)), work.time);
   work.rate = RateOf(bytes, work.time);
   return work;
 }

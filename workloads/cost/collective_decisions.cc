@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "configs/status_macros.h"
 #include "workloads/collectives/candidates.h"
-#include "workloads/cost/collective_request.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 
 namespace tpusim::cost {
@@ -59,6 +61,137 @@ absl::StatusOr<const CollectiveDecisions::PlacedGroups*> CollectiveDecisions::Pl
         collectives::FormsOf(config_.topology, placed.groups));
   }
   return &placed;
+}
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+void AddToKey(const google::protobuf::MessageLite& message, std::string& key) {
+  key += '|';
+  message.AppendToString(&key);
+}
+
+// Of other collectives, the part that is in VMEM comes through HBM.
+bool IsInVmem(const Instruction& i) {
+  const auto all = [](const hlo::Shape& shape) {
+    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(shape);
+    return std::all_of(leaves.begin(), leaves.end(), [](const hlo::Shape* leaf) {
+      return leaf->IsArray() && leaf->layout.memory_space == hlo::kVmemSpace;
+    });
+  };
+  const std::vector<Instruction*>& operands = i.operands();
+  return i.opcode() != Opcode::kCollectivePermute && !operands.empty() && all(i.shape()) &&
+         std::all_of(operands.begin(), operands.end(),
+                     [&](const Instruction* operand) { return all(operand->shape()); });
+}
+
+}  // namespace
+
+std::string AxesOf(const Instruction& collective) {
+  return hlo::FrontendAttribute(collective, hlo::kAxes).value_or("");
+}
+
+absl::StatusOr<collectives::CollectiveRequest> RequestOf(
+    const Instruction& instruction, const std::vector<int64_t>& device_of_partition) {
+  const Instruction& i = hlo::WrappedBy(instruction);
+  collectives::CollectiveRequest request;
+  request.name = instruction.name();
+  request.axes = AxesOf(i);
+  request.sparse_core = hlo::IsOffLoaded(instruction);
+  if (IsInVmem(i)) request.space = isa::MemorySpace::kVmem;
+  const auto devices = static_cast<int64_t>(device_of_partition.size());
+  const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
+    if (partition < 0 || partition >= devices) {
+      return UserError(fmt::format("{} names partition {}, but there are only {}", i.Describe(),
+                                   partition, devices));
+    }
+    return device_of_partition[static_cast<size_t>(partition)];
+  };
+  for (const Instruction* operand : i.operands()) {
+    request.operand_bytes += operand->shape().ByteSize();
+    // The other operands of a ragged all-to-all are the result's buffer and sizes.
+    if (i.opcode() == Opcode::kRaggedAllToAll) break;
+  }
+  const hlo::Shape& shape = *hlo::Leaves(i.operand(0)->shape())[0];
+  request.element_bytes = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 8);
+  switch (i.opcode()) {
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+      request.kind = collectives::CollectiveKind::kAllReduce;
+      break;
+    case Opcode::kAllGather:
+    case Opcode::kAllGatherStart:
+      request.kind = collectives::CollectiveKind::kAllGather;
+      break;
+    case Opcode::kReduceScatter:
+      request.kind = collectives::CollectiveKind::kReduceScatter;
+      break;
+    case Opcode::kAllToAll:
+    case Opcode::kRaggedAllToAll:
+      request.kind = collectives::CollectiveKind::kAllToAll;
+      break;
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectivePermuteStart:
+      request.kind = collectives::CollectiveKind::kPermute;
+      break;
+    default:
+      return NoRule(fmt::format("no rule to execute {}: '{}' is not supported", i.Describe(),
+                                hlo::OpcodeName(i.opcode())));
+  }
+  if ((request.kind == collectives::CollectiveKind::kAllGather ||
+       request.kind == collectives::CollectiveKind::kReduceScatter) &&
+      i.attrs().dimensions_size() > 0) {
+    request.minor_dimension =
+        shape.rank() > 1 && i.attrs().dimensions(0) == hlo::MinorDimension(shape);
+  }
+  if (request.kind == collectives::CollectiveKind::kPermute) {
+    for (const auto& pair : i.attrs().source_target_pairs()) {
+      ASSIGN_OR_RETURN(const int64_t source, device(pair.source()));
+      ASSIGN_OR_RETURN(const int64_t target, device(pair.target()));
+      request.pairs.emplace_back(source, target);
+    }
+    return request;
+  }
+  if (i.opcode() != Opcode::kRaggedAllToAll) return request;
+  const Bytes row = hlo::RowBytes(i);
+  const auto sizes = hlo::RaggedSizes(i);
+  if (!sizes) {
+    request.operand_bytes = row * hlo::RowsSent(i);
+    return request;
+  }
+  request.operand_bytes = Bytes(0);
+  for (const int64_t size : *sizes) {
+    request.parts.push_back(row * size);
+    request.operand_bytes += request.parts.back();
+  }
+  return request;
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
+    const Instruction& collective, const std::vector<int64_t>& device_of_partition) {
+  // Partitions that exist, as ReplicaGroups says.
+  ASSIGN_OR_RETURN(auto groups,
+                   hlo::ReplicaGroups(hlo::WrappedBy(collective),
+                                      static_cast<int64_t>(device_of_partition.size())));
+  for (std::vector<int64_t>& group : groups) {
+    for (int64_t& member : group) member = device_of_partition[member];
+  }
+  return groups;
+}
+
+std::string GroupsKeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  // Ids are of replicas or of all devices, which depends on the kind.
+  std::string key = attrs.use_global_device_ids()
+                        ? "global"
+                        : fmt::format("{} {}", static_cast<int>(i.opcode()), hlo::HasChannel(i));
+  for (const auto& group : attrs.replica_groups()) AddToKey(group, key);
+  AddToKey(attrs.collective_device_list(), key);
+  AddToKey(attrs.iota_collective_device_list(), key);
+  AddToKey(attrs.mesh_axes_replica_group_list(), key);
+  return key;
 }
 
 }  // namespace tpusim::cost

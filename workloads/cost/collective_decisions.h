@@ -56,6 +56,21 @@ class CollectiveDecisions {
   std::map<std::string, PlacedGroups> placed_;  // by what makes groups
 };
 
+// Collectives of HLO as the algorithms see them: bytes and groups of devices.
+//
+// Mesh axes over which a collective goes, for the report; may be empty.
+std::string AxesOf(const hlo::Instruction& collective);
+
+// The request behind a collective (or its start), on physical devices; its groups
+// are left to GroupsOf.
+absl::StatusOr<collectives::CollectiveRequest> RequestOf(
+    const hlo::Instruction& instruction, const std::vector<int64_t>& device_of_partition);
+absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
+    const hlo::Instruction& collective, const std::vector<int64_t>& device_of_partition);
+
+// Equal for collectives with the same groups.
+std::string GroupsKeyOf(const hlo::Instruction& collective);
+
 }  // namespace tpusim::cost
 
 #endif  // TPUSIM_WORKLOADS_COST_COLLECTIVE_DECISIONS_H_

@@ -4,26 +4,84 @@
 // candidate.h), a collective, a transfer between memories, a loop.
 // The answer is what the lowering will emit, timed by the functions that the simulated
 // engines obey (models/timing), alone on its chip; Work says what it uses beside, so that
-// what runs in company can be added up (replay.h). Answers are remembered
+// what runs in company can be added up (Replay). Answers are remembered
 // by structure: a hundred equal layers are one search.
 #ifndef TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 #define TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "configs/status_macros.h"
+#include "configs/topology.h"
 #include "configs/units.h"
-#include "workloads/cost/array_costs.h"
 #include "workloads/cost/candidate.h"
-#include "workloads/cost/kernel_graph.h"
-#include "workloads/cost/work.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/ir/shape.h"
 #include "workloads/kernels/kernel_library.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::cost {
+
+// What an operation asks of the machine, and for how long.
+//
+// An operation first waits for what is not shared (a launch, hops), then uses
+// resources: alone it takes `time` and, while it runs, `share` of what each of them
+// can carry. A product that loads its operands at half of the HBM's rate has a share
+// of 0.5 there; a transfer over one link has all of that link and some of HBM. Beside
+// others it gets less and takes longer (Replay). Who gets how much of a resource
+// that is full is a matter of bytes per second, not of shares.
+//
+// HBM, the links of a chip by direction, the way between the devices of a chip, and the ways
+// to the host and back, which are those to other slices as well.
+inline constexpr size_t kHbmResource = 0;
+inline constexpr size_t kLinkResource = 1;  // + configs::Direction
+inline constexpr size_t kDieResource = kLinkResource + configs::kDirections;
+inline constexpr size_t kToHostResource = kDieResource + 1;
+inline constexpr size_t kFromHostResource = kToHostResource + 1;
+inline constexpr size_t kResources = kFromHostResource + 1;
+
+using Shares = std::array<double, kResources>;  // 0 .. 1 each
+
+struct Work {
+  Picoseconds latency{0};
+  Picoseconds time{0};
+  Shares share = {};
+  BytesPerSecond rate;  // alone, while it uses something; of each of its flows
+
+  Picoseconds alone() const { return latency + time; }
+};
+
+// What an array costs by how it lies in memory, whatever kernel has it.
+//
+// The quantities that kernels are made of: bytes with padding at the rate of HBM, registers
+// over the VALUs, registers over the cross-lane units. A pass that asks before there are kernels
+// adds up what it expects of them. In cycles of the chip.
+class ArrayCosts {
+ public:
+  // The target must live as long.
+  explicit ArrayCosts(const target::Target& target);
+
+  double Memory(const hlo::Shape& array) const;      // once through HBM
+  double Registers(const hlo::Shape& array) const;   // once through the VALUs
+  double CrossLanes(const hlo::Shape& array) const;  // once through the cross-lane units
+  // What crosses lanes or rows where `dims` are reduced.
+  double Reduced(const hlo::Shape& array, const std::vector<int64_t>& dims) const;
+  // A piece of these extents through HBM by itself, each of its rows in whole granules.
+  double Piece(const hlo::Shape& array, const std::vector<int64_t>& extents) const;
+  // Before a kernel computes: its launch, and its first DMA.
+  double kernel() const { return kernel_; }
+
+ private:
+  const target::Target& target_;
+  double bytes_per_cycle_;
+  double register_, cross_lane_;  // of one register
+  double kernel_;
+};
 
 // The groups of a collective, and how they lie in the torus.
 struct CollectiveGroups {

@@ -1,8 +1,7 @@
-#include "workloads/cost/kernel_graph.h"
-
 #include <algorithm>
 #include <unordered_map>
 
+#include "workloads/cost/candidate.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 

@@ -1,11 +1,10 @@
-#include "workloads/cost/replay.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "models/flow/max_min.h"
+#include "workloads/cost/schedule_graph.h"
 
 namespace tpusim::cost {
 namespace {

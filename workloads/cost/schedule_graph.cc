@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -37,6 +39,20 @@ TransferKind KindOf(const Instruction& start) {
 bool CarriesGathers(const Instruction& i) {
   return i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution ||
          (i.opcode() == Opcode::kFusion && i.attrs().fusion_kind() == "kOutput");
+}
+
+absl::Status SetRole(Instruction& i, CostModel& cost, ScheduleNode& node) {
+  node.instruction = &i;
+  node.carries_gathers = CarriesGathers(i);
+  if (hlo::IsAsyncStart(i.opcode())) {
+    node.role = ScheduleNode::Role::kStart;
+    node.kind = KindOf(i);
+    ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(i));
+  } else if (hlo::IsAsyncDone(i.opcode())) {
+    node.role = ScheduleNode::Role::kDone;
+    node.kind = KindOf(hlo::StartOf(i));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order) {

@@ -6,8 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "configs/units.h"
-#include "workloads/cost/work.h"
+#include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -43,13 +44,39 @@ struct ScheduleGraph {
   TransferLimits limits = {};
 };
 
+// What a node is beside its work: its instruction, its role and, of a start, what it sets in
+// motion. Where the start of a done is in the graph, who builds it knows.
+absl::Status SetRole(hlo::Instruction& instruction, CostModel& cost, ScheduleNode& node);
+
 // Numbers of nodes, all of them, as they are executed.
 using ScheduleOrder = std::vector<int>;
 
 // An all-gather moves on in the loops of matrix products only: those between whose
-// start and done none runs will be executed whole, where the done is (demote_async.h).
+// start and done none runs will be executed whole, where the done is (passes::DemoteAsync).
 // By node, starts only.
 std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order);
+
+// How long an order of a computation will take, with what meets on links and in memory.
+//
+// The main stream executes one operation after the other. A start sets its transfer in
+// motion, which goes on beside the main stream until it is over; a done waits for it.
+// Operations under way at the same time share the resources of their Work max-min
+// fairly, by the solver of the machine's flows (models/flow/max_min.h): each proceeds at the
+// part of its speed alone that its rate allows.
+//
+// Between two events, the ends of latencies and of work, speeds are constant. There is
+// an event or two per operation, and few operations are under way at once, so a replay
+// takes time in proportion to the length of the order.
+struct ReplayResult {
+  // The whole computation as one operation: its length and its average shares.
+  Work work;
+  // By node, of starts: from the start until the transfer is over.
+  std::vector<Picoseconds> in_flight;
+  // By node, of starts: how long the done waited for it.
+  std::vector<Picoseconds> stall;
+};
+
+ReplayResult Replay(const ScheduleGraph& graph, const ScheduleOrder& order);
 
 }  // namespace tpusim::cost
 

@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
@@ -32,7 +33,7 @@ isa::Body MoveBody(const Shape& from, const Shape& to, const Shape& moved,
     dma.from = source;
     dma.to = destination;
     dma.bytes = bytes;
-    // Within HBM or CMEM, what is read is written.
+    // Within a memory that has a rate, what is read is written.
     if (source == destination && source != isa::MemorySpace::kVmem) {
       dma.to = isa::MemorySpace::kVmem;
       body.push_back({dma});
@@ -77,7 +78,7 @@ Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& tra
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
       const timing::MemoryBytes accessed = timing::AccessedBy(*dma);
       const BytesPerSecond rate =
-          accessed.empty() ? timing::HbmRate(chip) : timing::MoveRate(chip, accessed, dma->bytes);
+          accessed.empty() ? configs::HbmRate(chip) : timing::MoveRate(chip, accessed, dma->bytes);
       total += chip.dma.start_latency +
                FromSeconds(static_cast<double>(dma->bytes.value()) / rate.value());
     } else if (const auto* host = std::get_if<isa::HostDma>(&step.kind)) {

@@ -7,8 +7,6 @@
 // A Fourier transform of n points is log2(n) rounds of butterflies. Eigenvectors come from
 // sweeps of rotations, as XLA's expansion of the call has them (eigh_expander.cc).
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -19,7 +17,6 @@
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
@@ -62,8 +59,8 @@ int64_t Batches(const Shape& shape) {
 struct Algebra {
   VectorWork work;
   isa::MxuWork mxu;
-  int64_t batch = 1;   // independent problems
-  int64_t rounds = 1;  // a loop over what is in VMEM, with a step of the grid for each pass
+  int64_t batch = 1;    // independent problems
+  int64_t rounds = 1;   // a loop over what is in VMEM, with a step of the grid for each pass
   int64_t abreast = 1;  // problems that fill registers together, as rows do
 };
 
@@ -187,8 +184,8 @@ Algebra EighOf(const Instruction& call, const target::Target& target) {
   algebra.batch = Batches(a);
   algebra.rounds = std::max<int64_t>(1, hlo::SweepsOf(call) * (2 * half - 1));
   const double quadrants =
-      4.0 * static_cast<double>(VectorRegisters(
-                target, hlo::MakeShape(hlo::PrimitiveType::kF32, {half, half})));
+      4.0 * static_cast<double>(
+                VectorRegisters(target, hlo::MakeShape(hlo::PrimitiveType::kF32, {half, half})));
   const double parts = is_complex ? 2 : 1;
   VectorWork round;
   // Two products and a sum per element: by rows and by columns of the matrix, by rows of the
@@ -259,8 +256,8 @@ struct Blocks {
   int64_t pieces = 1;
 };
 
-isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra, const KernelView& view,
-                     const target::Target& target) {
+isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra,
+                     std::vector<isa::Window> windows) {
   Split split{blocks.problems, {CeilDiv(algebra.batch, blocks.problems), 1.0}};
   const int64_t last = algebra.batch - (split.dim.count - 1) * split.block;
   split.dim.last_fraction = static_cast<double>(last) / static_cast<double>(split.block);
@@ -272,27 +269,15 @@ isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra, const KernelV
   kernel.grid = {split.dim, {passes, 1.0}, {pieces, 1.0}};
   // What fits stays for all passes.
   const uint32_t moves = pieces > 1 ? 7U : split.dim.count > 1 ? 1U : 0U;
-  const auto add = [&](isa::WindowKind kind, isa::MemorySpace space, Bytes bytes,
-                       const std::string& name) {
-    isa::Window w;
-    w.kind = kind;
-    w.space = space;
-    w.operand = name;
-    const double share =
-        static_cast<double>(split.block) / static_cast<double>(algebra.batch * pieces);
-    w.bytes = Bytes(static_cast<int64_t>(
-        std::ceil(static_cast<double>(bytes.value()) * share - 1e-6)));
+  const double share =
+      static_cast<double>(split.block) / static_cast<double>(algebra.batch * pieces);
+  for (isa::Window& w : windows) {
+    w.bytes =
+        Bytes(static_cast<int64_t>(std::ceil(static_cast<double>(w.bytes.value()) * share - 1e-6)));
     w.moves_with = moves;
     w.buffers = moves != 0 ? 2 : 1;
-    kernel.windows.push_back(w);
-  };
-  for (const KernelInput& input : view.inputs) {
-    if (!input.reads()) continue;
-    add(isa::WindowKind::kInput, input.space, BytesOf(input, target), input.value->name());
   }
-  for (const KernelOutput& output : view.outputs) {
-    add(isa::WindowKind::kOutput, output.space, BytesOf(output, target), view.instruction->name());
-  }
+  kernel.windows = std::move(windows);
   // A block whose rows do not fill a register takes as long as if they did.
   const double of_problems = static_cast<double>(CeilDiv(algebra.batch, algebra.abreast)) /
                              static_cast<double>(CeilDiv(split.block, algebra.abreast));
@@ -342,6 +327,7 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
   }
   algebra.work += others;
 
+  const std::vector<isa::Window> windows = WholeWindows(view, target);
   Bytes all(0);
   for (const KernelInput& input : view.inputs) all += BytesOf(input, target);
   for (const KernelOutput& output : view.outputs) all += BytesOf(output, target);
@@ -349,13 +335,13 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
   // else as many problems make a block as is fastest.
   const Bytes one = Bytes(CeilDiv(all.value(), algebra.batch));
   const Bytes half(target.ScopedVmem().value() / 2);
-  if (one > half) return KernelIn({1, CeilDiv(one.value(), half.value())}, algebra, view, target);
+  if (one > half) return KernelIn({1, CeilDiv(one.value(), half.value())}, algebra, windows);
   FastestKernel fastest(target);
   for (const int64_t problems : CandidateCounts(algebra.batch, algebra.batch)) {
     if (problems == algebra.batch && all > half) continue;
-    fastest.Offer(KernelIn({problems, 1}, algebra, view, target), Bytes(0));
+    fastest.Offer(KernelIn({problems, 1}, algebra, windows), Bytes(0));
   }
-  return fastest.best() ? *fastest.best() : KernelIn({1, 1}, algebra, view, target);
+  return fastest.best() ? *fastest.best() : KernelIn({1, 1}, algebra, windows);
 }
 
 }  // namespace tpusim::kernels

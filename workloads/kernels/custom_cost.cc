@@ -5,7 +5,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <string_view>
 #include <unordered_map>
@@ -74,6 +73,11 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     m.set_transcendentals(stage.transcendentals.value());
     m.set_spilled_bytes(stage.spilled.value());
     for (const CustomProduct& product : stage.products) *m.add_products() = MessageOf(product);
+    for (const CustomArray& array : stage.arrays) {
+      tpusim::KernelArray& a = *m.add_arrays();
+      a.set_bytes(array.bytes.value());
+      a.set_count(array.count);
+    }
   }
   for (const std::string& sentence : cost.assumed) message.add_assumed(sentence);
   if (cost.time) message.set_picoseconds(cost.time->value());
@@ -121,6 +125,12 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
     m.set_transcendentals(add(stage.transcendentals(), m.transcendentals()));
     m.set_spilled_bytes(add(stage.spilled_bytes(), m.spilled_bytes()));
     add_products(stage.products(), m.mutable_products());
+    for (const tpusim::KernelArray& array : stage.arrays()) {
+      if (times == 0) break;
+      tpusim::KernelArray& a = *m.add_arrays();
+      a.set_bytes(array.bytes());
+      a.set_count(add(array.count(), 0));
+    }
   }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
     const std::optional<int64_t> count = trips(loop);
@@ -207,6 +217,16 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     }
     if (const std::string why = bad_products(stage.products(), &s.products); !why.empty()) {
       return bad(why);
+    }
+    int64_t all = 0;  // as if none fitted
+    for (const tpusim::KernelArray& array : stage.arrays()) {
+      int64_t bytes = 0;
+      if (std::min(array.bytes(), array.count()) < 0 ||
+          __builtin_mul_overflow(array.bytes(), array.count(), &bytes) ||
+          __builtin_add_overflow(all, bytes, &all)) {
+        return bad("arrays of an impossible size");
+      }
+      s.arrays.push_back({Bytes(array.bytes()), array.count()});
     }
     cost.stages.push_back(s);
   }

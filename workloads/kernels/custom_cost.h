@@ -43,6 +43,12 @@ struct CustomProduct {
   int64_t count = 0;
 };
 
+// So many arrays of this size, one after another, that are there as a whole at some time.
+struct CustomArray {
+  Bytes bytes{0};
+  int64_t count = 0;
+};
+
 // What of a kernel's body may run side by side, of the whole call: its stages run one after
 // another, because the first result of one waits for all of the one before.
 struct CustomStage {
@@ -50,6 +56,7 @@ struct CustomStage {
   Flops transcendentals{0};
   Bytes spilled{0};  // stored to VMEM once and loaded once, as no registers hold it
   std::vector<CustomProduct> products = {};
+  std::vector<CustomArray> arrays = {};  // spilled where they are larger than the registers
 };
 
 struct CustomCost {
@@ -63,7 +70,7 @@ struct CustomCost {
   std::optional<CustomPipeline> pipeline = std::nullopt;
   // The sums above once more, if it is known what waits for what.
   std::vector<CustomStage> stages = {};
-  // How long the call takes, if that is stated (stated_time.h).
+  // How long the call takes, if that is stated.
   std::optional<Picoseconds> time = std::nullopt;
   // What was taken for granted: sentences without their subject.
   std::vector<std::string> assumed = {};
@@ -137,6 +144,22 @@ bool IsPartialReduceCall(const hlo::Instruction& instruction);
 bool IsFactorizationCall(const hlo::Instruction& instruction);
 // One of these: what it costs follows from its shapes.
 bool HasKernelOfItsOwn(const hlo::Instruction& custom_call);
+
+// Opaque kernels whose time is stated: as it was measured on a chip.
+//
+// Alone on its chip such a kernel takes as long as is stated, from its launch to its last byte.
+// What it reads and writes moves evenly meanwhile, so that transfers beside it find the HBM as busy
+// as they would; one slot is busy all the time. What it is known to compute and to move says
+// nothing of how long it takes then, and counts as far as the chip can do so much in the time. The
+// rest is left out, and the report says so.
+//
+// A kernel that takes the time of `cost`, or the least that a kernel of its bytes takes, if that is
+// longer; `results` of its bytes are written.
+isa::Kernel BuildTimedKernel(const CustomCost& cost, Bytes results, const std::string& name,
+                             const target::Target& target);
+
+// Cuts what calls of stated time compute and move to what the chip can do in the time.
+void HoldToStatedTimes(hlo::Module& module, const target::Target& target);
 
 }  // namespace tpusim::kernels
 

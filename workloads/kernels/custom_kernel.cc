@@ -1,8 +1,6 @@
 // Opaque kernels: what a Pallas kernel or another custom call costs has been
 // written on the instruction (custom_cost.h), by the exporter or the user.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +8,6 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/stated_time.h"
-#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::kernels {
 
@@ -60,6 +56,16 @@ int64_t ElementwiseFlops(Flops flops, const std::vector<CustomProduct>& products
   return std::max<int64_t>(0, static_cast<int64_t>(left));
 }
 
+// Bytes of the stage that no registers hold.
+Bytes SpilledBy(const CustomStage& stage, const configs::VpuParams& vpu) {
+  const Bytes held(vpu.registers * vpu.sublanes * vpu.lanes * 4);
+  Bytes spilled = stage.spilled;
+  for (const CustomArray& array : stage.arrays) {
+    if (array.bytes > held) spilled += array.bytes * array.count;
+  }
+  return spilled;
+}
+
 // What a stage is in one of so many steps.
 isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipParams& chip) {
   const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
@@ -67,7 +73,7 @@ isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipP
   block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
   block.valu = CeilDiv(ElementwiseFlops(stage.flops, stage.products), registers * steps);
   block.eup = CeilDiv(stage.transcendentals.value(), registers * steps);
-  block.load = block.store = CeilDiv(stage.spilled.value(), 4 * registers * steps);
+  block.load = block.store = CeilDiv(SpilledBy(stage, chip.vpu).value(), 4 * registers * steps);
   return block;
 }
 
@@ -77,7 +83,7 @@ isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipPara
   CustomStage all{cost.flops, cost.transcendentals, Bytes(0), cost.products};
   Cycles one_by_one(0);
   for (const CustomStage& stage : cost.stages) {
-    all.spilled += stage.spilled;
+    all.spilled += SpilledBy(stage, chip.vpu);
     one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, chip)).total;
   }
   isa::Block body = BlockOf(all, steps, chip);
@@ -180,11 +186,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
     kernel.block.latency = Cycles(chip.vpu.latency_cycles);
     fastest.Offer(kernel, Bytes(0));
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 call.Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(call);
 }
 
 }  // namespace tpusim::kernels

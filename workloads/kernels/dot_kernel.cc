@@ -1,8 +1,6 @@
 // Kernels around one dot: a grid over N, M and K tiles, weights and rows through
 // VMEM windows, the epilogue on the vector slots of the last K step.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,7 +15,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/tile_search.h"
+#include "workloads/kernels/stated_windows.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
@@ -51,7 +49,13 @@ class DotKernelBuilder {
   // product.
   DotKernelBuilder(const KernelView& view, const target::Target& target, const Instruction& dot,
                    const Product& product, int weights)
-      : view_(view), target_(target), dot_(dot), weights_(weights), p_(product) {
+      : view_(view),
+        target_(target),
+        dot_(dot),
+        weights_(weights),
+        p_(product),
+        unit_n_(target.chip().mxu.columns),
+        unit_k_(target.chip().mxu.rows) {
     sides_.lhs = InputsBehind(view, dot, 1 - weights);
     sides_.rhs = InputsBehind(view, dot, weights);
     std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
@@ -107,10 +111,9 @@ class DotKernelBuilder {
 
   isa::Kernel Build(int64_t batch_count, int64_t m_count, int64_t n_count, int64_t k_count,
                     bool n_outer, Bytes& scratch) const {
-    const configs::MxuParams& mxu = target_.chip().mxu;
     Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
-    const Split n = SplitExtent(p_.n, mxu.columns, n_count);
-    Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    const Split n = SplitExtent(p_.n, unit_n_, n_count);
+    Split k = SplitExtent(p_.k, unit_k_, k_count);
     // Uneven groups: blocks of one group after the other make one dimension. The
     // side that is the same for all blocks of a group moves with few of them: it
     // counts with its share in each.
@@ -179,6 +182,17 @@ class DotKernelBuilder {
     const double deep = b.dim.FullSteps() * k.dim.FullSteps();
     AddVectorWork(kernel, deep * m.dim.FullSteps(), deep * n.dim.FullSteps());
     return kernel;
+  }
+
+  // The grid that the compiler has given the kernel, in its order: columns outermost. Its windows
+  // are whole registers, not whole arrays.
+  isa::Kernel BuildStated(const StatedGrid& grid) {
+    unit_n_ = unit_k_ = target_.chip().vpu.lanes;
+    int64_t batch = 1, m = grid.rows, n = grid.columns;
+    int64_t& of_positions = p_.batch > 1 ? batch : p_.positions_in_columns ? n : m;
+    of_positions *= grid.positions;
+    Bytes scratch(0);
+    return Build(std::min(batch, p_.batch), m, n, grid.depth, /*n_outer=*/true, scratch);
   }
 
   const Product& product() const { return p_; }
@@ -375,6 +389,7 @@ class DotKernelBuilder {
   const Instruction& dot_;
   const int weights_;
   const Product p_;
+  int64_t unit_n_, unit_k_;  // blocks are whole multiples of
   Sides sides_;
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
   bool waits_for_product_ = false;
@@ -428,17 +443,20 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   FastestKernel fastest(target);
   DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
   RETURN_IF_ERROR(builder.SumVectorWork());
+  if (const auto stated = StatedWindowsOf(*view.instruction)) {
+    const auto spatial = hlo::GetWindow(*dot).size();
+    if (const auto grid = GridOfProduct(*stated, static_cast<int64_t>(spatial))) {
+      isa::Kernel kernel = builder.BuildStated(*grid);
+      if (FitsStated(kernel, target)) return kernel;
+    }
+  }
   Search(builder, product, target, fastest);
   if (const std::optional<Product> turned = TurnedGradient(*dot, product, target)) {
     DotKernelBuilder other(view, target, *dot, *turned, /*weights=*/0);
     RETURN_IF_ERROR(other.SumVectorWork());
     Search(other, *turned, target, fastest);
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 view.instruction->Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(*view.instruction);
 }
 
 }  // namespace tpusim::kernels

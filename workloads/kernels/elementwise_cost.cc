@@ -8,6 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <iterator>
+
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/vector_cost.h"
@@ -27,108 +32,62 @@ VectorWork Valu(double valu, double eup = 0) {
 }
 
 // Of 32-bit elements.
-std::optional<VectorWork> WordCost(const Instruction& i, bool integer) {
-  switch (i.opcode()) {
-    case Opcode::kAbs:
-    case Opcode::kAdd:
-    case Opcode::kSubtract:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kNegate:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-    case Opcode::kNot:
-    case Opcode::kShiftLeft:
-    case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical:
-    case Opcode::kCompare:
-    case Opcode::kSelect:
-    case Opcode::kConvert:
-    case Opcode::kBitcastConvert:
-    case Opcode::kIsFinite:
-    case Opcode::kComplex:
-    case Opcode::kReal:
-    case Opcode::kImag:
-    case Opcode::kCopy:
-    case Opcode::kPopcnt:
-    case Opcode::kCountLeadingZeros:
-      return Valu(1);
-    case Opcode::kMultiply:
-      // A 32-bit integer product is put together from 16-bit halves.
-      return Valu(integer ? 4 : 1);
-    case Opcode::kMulhi:
-      return Valu(6);
-    case Opcode::kClamp:
-    case Opcode::kSign:
-    case Opcode::kFloor:
-    case Opcode::kCeil:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-      return Valu(2);
-    case Opcode::kReducePrecision:
-    case Opcode::kStochasticConvert:
-      return Valu(4);
-    case Opcode::kExponential:
-    case Opcode::kTanh:
-    case Opcode::kLog:
-    case Opcode::kLogistic:
-      return Valu(2, 1);
-    case Opcode::kExponentialMinusOne:
-    case Opcode::kLogPlusOne:
-    case Opcode::kRsqrt:
-    case Opcode::kSqrt:
-    case Opcode::kCbrt:
-      return Valu(4, 1);
-    case Opcode::kDivide:
-    case Opcode::kRemainder:
-      // Reciprocal, one Newton step, multiply; integers go through floats twice.
-      return integer ? Valu(12, 2) : Valu(4, 1);
-    case Opcode::kPower:
-    case Opcode::kAtan2:
-    case Opcode::kErf:
-    case Opcode::kSinh:
-    case Opcode::kCosh:
-      return Valu(12, 2);
-    case Opcode::kSine:
-    case Opcode::kCosine:
-    case Opcode::kTan:
-      return Valu(24);
-    case Opcode::kAcos:
-    case Opcode::kAcosh:
-    case Opcode::kAsin:
-    case Opcode::kAsinh:
-    case Opcode::kAtanh:
-      // A logarithm or an arc tangent, and a root.
-      return Valu(16, 3);
-    default:
-      return std::nullopt;
+std::optional<VectorWork> WordCost(Opcode op, bool integer) {
+  using enum Opcode;
+  const auto is = [op](std::initializer_list<Opcode> any) {
+    return std::ranges::find(any, op) != any.end();
+  };
+  if (is({kAbs,
+          kAdd,
+          kSubtract,
+          kMaximum,
+          kMinimum,
+          kNegate,
+          kAnd,
+          kOr,
+          kXor,
+          kNot,
+          kShiftLeft,
+          kShiftRightArithmetic,
+          kShiftRightLogical,
+          kCompare,
+          kSelect,
+          kConvert,
+          kBitcastConvert,
+          kIsFinite,
+          kComplex,
+          kReal,
+          kImag,
+          kCopy,
+          kPopcnt,
+          kCountLeadingZeros})) {
+    return Valu(1);
   }
+  // A 32-bit integer product is put together from 16-bit halves.
+  if (op == kMultiply) return Valu(integer ? 4 : 1);
+  if (op == kMulhi) return Valu(6);
+  if (is({kClamp, kSign, kFloor, kCeil, kRoundNearestAfz, kRoundNearestEven})) return Valu(2);
+  if (is({kReducePrecision, kStochasticConvert})) return Valu(4);
+  if (is({kExponential, kTanh, kLog, kLogistic})) return Valu(2, 1);
+  if (is({kExponentialMinusOne, kLogPlusOne, kRsqrt, kSqrt, kCbrt})) return Valu(4, 1);
+  // Reciprocal, one Newton step, multiply; integers go through floats twice.
+  if (is({kDivide, kRemainder})) return integer ? Valu(12, 2) : Valu(4, 1);
+  if (is({kPower, kAtan2, kErf, kSinh, kCosh})) return Valu(12, 2);
+  if (is({kSine, kCosine, kTan})) return Valu(24);
+  // A logarithm or an arc tangent, and a root.
+  if (is({kAcos, kAcosh, kAsin, kAsinh, kAtanh})) return Valu(16, 3);
+  return std::nullopt;
 }
 
 // Real operations per component of a complex operation: a product is four
 // multiplications and two additions for two components, a quotient two products
 // and a reciprocal; functions are two real ones and a product.
 double ComplexFactor(Opcode op) {
-  switch (op) {
-    case Opcode::kMultiply:
-      return 3;
-    case Opcode::kDivide:
-      return 3;
-    case Opcode::kAdd:
-    case Opcode::kSubtract:
-    case Opcode::kNegate:
-    case Opcode::kComplex:
-    case Opcode::kReal:
-    case Opcode::kImag:
-    case Opcode::kSelect:
-    case Opcode::kCompare:
-    case Opcode::kConvert:
-    case Opcode::kCopy:
-      return 1;
-    default:
-      return 4;
-  }
+  using enum Opcode;
+  if (op == kMultiply || op == kDivide) return 3;
+  constexpr Opcode kPerComponent[] = {kAdd,  kSubtract, kNegate,  kComplex, kReal,
+                                      kImag, kSelect,   kCompare, kConvert, kCopy};
+  return std::ranges::find(kPerComponent, op) != std::end(kPerComponent) ? 1 : 4;
 }
 
 // The type that is computed on.
@@ -142,7 +101,7 @@ PrimitiveType ComputedType(const Instruction& i) {
 
 std::optional<VectorWork> ElementwiseCost(const Instruction& i) {
   const PrimitiveType type = ComputedType(i);
-  std::optional<VectorWork> cost = WordCost(i, hlo::IsIntegral(i.shape().element_type));
+  std::optional<VectorWork> cost = WordCost(i.opcode(), hlo::IsIntegral(i.shape().element_type));
   if (!cost) return cost;
   if (hlo::IsComplex(type)) return *cost * ComplexFactor(i.opcode());
   if (hlo::BitWidth(type) == 64) {
@@ -153,26 +112,28 @@ std::optional<VectorWork> ElementwiseCost(const Instruction& i) {
   return cost;
 }
 
+// Nothing runs beside a chain of scalars: each of the operations that the same takes of
+// a register waits for the one before.
+isa::Block ScalarBlock(const Instruction& i, const target::Target& target) {
+  const VectorWork work = ElementwiseCost(i).value_or(VectorWork{});
+  const double operations = std::max(1.0, work.valu + work.eup);
+  isa::Block block;
+  block.scalar =
+      Cycles(std::llround(operations) * static_cast<int64_t>(target.chip().vpu.latency_cycles));
+  return block;
+}
+
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation) {
+  using enum Opcode;
+  constexpr Opcode kNothing[] = {kParameter, kConstant, kTuple,  kGetTupleElement,
+                                 kBroadcast, kReshape,  kBitcast};
   VectorWork sum;
   for (const Instruction* i : computation.PostOrder()) {
-    switch (i->opcode()) {
-      case Opcode::kParameter:
-      case Opcode::kConstant:
-      case Opcode::kTuple:
-      case Opcode::kGetTupleElement:
-      case Opcode::kBroadcast:
-      case Opcode::kReshape:
-      case Opcode::kBitcast:
-        continue;
-      case Opcode::kCall:
-      case Opcode::kFusion: {
-        ASSIGN_OR_RETURN(const VectorWork inner, CallCost(*i->called()[0]));
-        sum += inner;
-        continue;
-      }
-      default:
-        break;
+    if (std::ranges::find(kNothing, i->opcode()) != std::end(kNothing)) continue;
+    if (i->opcode() == kCall || i->opcode() == kFusion) {
+      ASSIGN_OR_RETURN(const VectorWork inner, CallCost(*i->called()[0]));
+      sum += inner;
+      continue;
     }
     const auto cost = ElementwiseCost(*i);
     if (!cost) {

@@ -5,14 +5,13 @@
 // between them. Where rows lie in tiles with several rows to a 32-bit word
 // (16-bit and narrower types), a single row drags its neighbours along.
 
-#include "workloads/kernels/index_cost.h"
-
 #include <algorithm>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
@@ -20,14 +19,6 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-int64_t IndexCount(const hlo::Shape& indices, int64_t index_vector_dim) {
-  int64_t count = indices.ElementCount();
-  if (index_vector_dim < indices.rank() && indices.dims[index_vector_dim] > 0) {
-    count /= indices.dims[index_vector_dim];
-  }
-  return count;
-}
 
 Bytes SliceBytes(const hlo::Shape& operand, const std::vector<int64_t>& slice,
                  const target::Target& target) {
@@ -47,37 +38,40 @@ Bytes SliceBytes(const hlo::Shape& operand, const std::vector<int64_t>& slice,
 
 }  // namespace
 
-IndexedAccess AccessOfGather(const Instruction& gather, const target::Target& target) {
-  const auto& numbers = gather.attrs().gather_dimension_numbers();
-  IndexedAccess access;
-  access.count = IndexCount(gather.operand(1)->shape(), numbers.index_vector_dim());
-  const auto& sizes = gather.attrs().gather_slice_sizes();
-  access.slice_bytes = SliceBytes(gather.operand(0)->shape(),
-                                  std::vector<int64_t>(sizes.begin(), sizes.end()), target);
-  return access;
+IndexedSlices SlicesOf(const Instruction& i) {
+  const bool gathers = i.opcode() == Opcode::kGather;
+  const size_t arrays = gathers ? 1 : i.operands().size() / 2;
+  const auto& gather = i.attrs().gather_dimension_numbers();
+  const auto& scatter = i.attrs().scatter_dimension_numbers();
+  IndexedSlices slices;
+  const hlo::Shape& indices = i.operand(arrays)->shape();
+  slices.count = indices.ElementCount();
+  const int64_t vector = gathers ? gather.index_vector_dim() : scatter.index_vector_dim();
+  if (vector < indices.rank()) slices.count /= std::max<int64_t>(1, indices.dims[vector]);
+  // The window of a slice, in the operand's dimensions.
+  const auto& windows = gathers ? gather.offset_dims() : scatter.update_window_dims();
+  const auto& dropped = gathers ? gather.collapsed_slice_dims() : scatter.inserted_window_dims();
+  const auto& batch = gathers ? gather.operand_batching_dims() : scatter.input_batching_dims();
+  slices.windows.assign(i.operand(0)->shape().dims.size(), -1);
+  int next = 0;
+  for (size_t d = 0; d < slices.windows.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    if (std::ranges::count(dropped, at) > 0 || std::ranges::count(batch, at) > 0) continue;
+    if (next < windows.size()) slices.windows[d] = windows[next++];
+  }
+  if (gathers) {
+    slices.extents.assign(i.attrs().gather_slice_sizes().begin(),
+                          i.attrs().gather_slice_sizes().end());
+    return slices;
+  }
+  const hlo::Shape& updates = i.operand(arrays + 1)->shape();
+  for (const int64_t d : slices.windows) slices.extents.push_back(d < 0 ? 1 : updates.dims[d]);
+  return slices;
 }
 
-IndexedAccess AccessOfScatter(const Instruction& scatter, const target::Target& target) {
-  const size_t n = scatter.operands().size() / 2;
-  const auto& numbers = scatter.attrs().scatter_dimension_numbers();
-  const hlo::Shape& operand = scatter.operand(0)->shape();
-  const hlo::Shape& updates = scatter.operand(n + 1)->shape();
-  IndexedAccess access;
-  access.count = IndexCount(scatter.operand(n)->shape(), numbers.index_vector_dim());
-  // The window of an update, in the operand's dimensions.
-  std::vector<int64_t> slice(operand.dims.size(), 1);
-  size_t next = 0;
-  for (size_t d = 0; d < slice.size(); ++d) {
-    const auto holds = [&](const auto& dims) {
-      return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-    };
-    if (holds(numbers.inserted_window_dims()) || holds(numbers.input_batching_dims())) continue;
-    if (next < static_cast<size_t>(numbers.update_window_dims_size())) {
-      slice[d] = updates.dims[numbers.update_window_dims(static_cast<int>(next++))];
-    }
-  }
-  access.slice_bytes = SliceBytes(operand, slice, target);
-  return access;
+IndexedAccess IndexedAccessOf(const Instruction& i, const target::Target& target) {
+  const IndexedSlices slices = SlicesOf(i);
+  return {slices.count, SliceBytes(i.operand(0)->shape(), slices.extents, target)};
 }
 
 bool ScatterOverwrites(const Instruction& scatter) {
@@ -86,7 +80,7 @@ bool ScatterOverwrites(const Instruction& scatter) {
 }
 
 VectorWork GatherWork(const Instruction& gather, const target::Target& target) {
-  const IndexedAccess access = AccessOfGather(gather, target);
+  const IndexedAccess access = IndexedAccessOf(gather, target);
   VectorWork work;
   work.scalar =
       static_cast<double>(access.count) *
@@ -99,7 +93,7 @@ VectorWork GatherWork(const Instruction& gather, const target::Target& target) {
 absl::StatusOr<VectorWork> ScatterWork(const Instruction& scatter, const target::Target& target) {
   const size_t n = scatter.operands().size() / 2;
   ASSIGN_OR_RETURN(const VectorWork call, CallCost(*scatter.called()[0]));
-  const IndexedAccess access = AccessOfScatter(scatter, target);
+  const IndexedAccess access = IndexedAccessOf(scatter, target);
   // A row comes in (unless it is overwritten), is combined, and goes out.
   const double transfers = ScatterOverwrites(scatter) ? 1 : 2;
   VectorWork work;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
 #include "workloads/kernels/kernels.h"
 
@@ -156,6 +158,37 @@ struct LoneKernel {
 
 }  // namespace
 
+KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel) {
+  return {timing::LaunchTime(chip, kernel), timing::KernelTime(chip, kernel),
+          timing::TrafficOf(kernel), timing::WindowBytes(kernel)};
+}
+
+PlaceableKernel::PlaceableKernel(size_t operands, size_t results, const Cost& of_this_grid,
+                                 Cost built)
+    : operands_(operands),
+      results_(results),
+      built_(std::move(built)),
+      saved_(arrays()),
+      moved_(arrays()) {
+  const KernelCost here = of_this_grid(std::vector<bool>(arrays(), false));
+  const KernelCost there = of_this_grid(std::vector<bool>(arrays(), true));
+  const Bytes bytes = here.moved();
+  for (size_t array = 0; array < arrays(); ++array) {
+    std::vector<bool> alone(arrays(), false);
+    alone[array] = true;
+    const KernelCost one = of_this_grid(alone);
+    moved_[array] = bytes - one.moved();
+    const double share = bytes > Bytes(0) ? Ratio(moved_[array], bytes) : 0;
+    saved_[array] = std::max(
+        {Picoseconds(0), here.time - one.time, timing::Scaled(here.time - there.time, share)});
+  }
+}
+
+const KernelCost& PlaceableKernel::With(const std::vector<bool>& there) {
+  const auto known = costs_.find(there);
+  return known != costs_.end() ? known->second : costs_.emplace(there, built_(there)).first->second;
+}
+
 std::string CanonicalForm(const Instruction& instruction) {
   FormWriter form;
   form.Node(instruction);
@@ -176,8 +209,7 @@ absl::StatusOr<KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& ins
   if (known != entries_.end()) return &known->second;
   Entry entry;
   ASSIGN_OR_RETURN(entry.timed.kernel, BuildKernel(instruction, target_));
-  entry.timed.time = timing::KernelTime(target_.chip(), entry.timed.kernel);
-  entry.timed.traffic = timing::TrafficOf(entry.timed.kernel);
+  static_cast<KernelCost&>(entry.timed) = kernels::CostOf(target_.chip(), entry.timed.kernel);
   const std::vector<Instruction*>& operands = instruction.operands();
   for (const isa::Window& window : entry.timed.kernel.windows) {
     int64_t of = -1;
@@ -206,9 +238,7 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 
 absl::StatusOr<KernelCost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  const TimedKernel& timed = entry->timed;
-  return KernelCost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
-                    timing::WindowBytes(timed.kernel)};
+  return entry->timed;
 }
 
 absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,
@@ -233,7 +263,7 @@ absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& i
     for (size_t w = 0; w < placed.windows.size(); ++w) {
       if (arrays[w] < 0 || !there[static_cast<size_t>(arrays[w])]) continue;
       if (placed.windows[w].space != isa::MemorySpace::kHbm) continue;
-      placed.windows[w].space = target::MemorySpaceOf(space).isa;
+      placed.windows[w].space = configs::MemoryOfNumber(space).space;
     }
     return kernels::CostOf(target_.chip(), placed);
   };

@@ -4,10 +4,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
 
@@ -153,21 +153,49 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
 }
 
 isa::MemorySpace SpaceOf(const Shape& shape) {
-  return target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace).isa;
+  return configs::MemoryOfNumber(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace)
+      .space;
 }
 
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {
   Bytes bytes = timing::Scaled(target.PaddedSize(input.value->shape()), input.share);
   for (const Instruction* lookup : input.lookups) {
-    bytes += lookup->opcode() == Opcode::kGather ? AccessOfGather(*lookup, target).Total()
-                                                 : AccessOfScatter(*lookup, target).Total();
+    bytes += IndexedAccessOf(*lookup, target).Total();
   }
   return bytes;
 }
 
 Bytes BytesOf(const KernelOutput& output, const target::Target& target) {
   return output.indexed_by == nullptr ? target.PaddedSize(output.written)
-                                      : AccessOfScatter(*output.indexed_by, target).Total();
+                                      : IndexedAccessOf(*output.indexed_by, target).Total();
+}
+
+std::vector<isa::Window> WholeWindows(const KernelView& view, const target::Target& target) {
+  std::vector<isa::Window> windows;
+  const auto add = [&](isa::WindowKind kind, const auto& array, const std::string& name) {
+    isa::Window& window = windows.emplace_back();
+    window.kind = kind;
+    window.space = array.space;
+    window.operand = name;
+    window.bytes = BytesOf(array, target);
+    window.buffers = 1;
+  };
+  for (const KernelInput& input : view.inputs) {
+    if (input.reads()) add(isa::WindowKind::kInput, input, input.value->name());
+  }
+  for (const KernelOutput& output : view.outputs) {
+    add(isa::WindowKind::kOutput, output, view.instruction->name());
+  }
+  return windows;
+}
+
+double MostRegisters(const KernelView& view, const target::Target& target) {
+  double most = 0;
+  for (const KernelInput& input : view.inputs) most = std::max(most, RegistersOf(input, target));
+  for (const KernelOutput& output : view.outputs) {
+    most = std::max(most, static_cast<double>(VectorRegisters(target, output.written)));
+  }
+  return most;
 }
 
 double ElementsOf(const KernelInput& input) {

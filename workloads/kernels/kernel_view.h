@@ -3,7 +3,6 @@
 #define TPUSIM_WORKLOADS_KERNELS_KERNEL_VIEW_H_
 
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
 #include "configs/units.h"
@@ -53,6 +52,10 @@ isa::MemorySpace SpaceOf(const hlo::Shape& shape);
 // Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
 Bytes BytesOf(const KernelInput& input, const target::Target& target);
 Bytes BytesOf(const KernelOutput& output, const target::Target& target);
+// Of every input that is read and every output, one window over all of it.
+std::vector<isa::Window> WholeWindows(const KernelView& view, const target::Target& target);
+// The most vector registers that one of them takes.
+double MostRegisters(const KernelView& view, const target::Target& target);
 // Elements that come in, and the vector registers that they take.
 double ElementsOf(const KernelInput& input);
 double RegistersOf(const KernelInput& input, const target::Target& target);

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
@@ -39,6 +44,44 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
   };
   if (view.FindMember(algebra) != nullptr) return BuildAlgebraKernel(view, target);
   return BuildLoopKernel(view, target);
+}
+
+std::vector<int64_t> CandidateCounts(int64_t units, int64_t limit) {
+  std::vector<int64_t> counts;
+  for (int64_t power = 1; power <= std::min(units, limit); power *= 2) {
+    counts.push_back(power);
+    const int64_t between = power * 3 / 2;
+    if (power > 1 && between < std::min(units, limit)) counts.push_back(between);
+  }
+  if (units <= limit && counts.back() != units) counts.push_back(units);
+  return counts;
+}
+
+Split SplitExtent(int64_t extent, int64_t unit, int64_t count) {
+  Split split;
+  split.block = std::min(extent, CeilDiv(CeilDiv(extent, unit), count) * unit);
+  split.dim.count = CeilDiv(extent, split.block);
+  const int64_t last = extent - (split.dim.count - 1) * split.block;
+  split.dim.last_fraction = static_cast<double>(last) / static_cast<double>(split.block);
+  return split;
+}
+
+absl::StatusOr<isa::Kernel> FastestKernel::Best(const hlo::Instruction& of) const {
+  if (best_) return *best_;
+  return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                               of.Describe(), target_.ScopedVmem().value()));
+}
+
+bool FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
+  if (timing::WindowBytes(kernel) + scratch > target_.ScopedVmem()) return false;
+  if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return true;
+  const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
+  const bool slower =
+      best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps());
+  if (slower) return true;
+  best_ = kernel;
+  best_time_ = time;
+  return true;
 }
 
 }  // namespace tpusim::kernels

@@ -2,17 +2,16 @@
 // One grid dimension cuts the work into equal parts; what is large moves with it,
 // what is small is fetched once.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/tile_search.h"
+#include "workloads/kernels/stated_windows.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
@@ -22,19 +21,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-
-isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand,
-                       isa::MemorySpace space, int64_t buffers, Bytes uncut) {
-  isa::Window w;
-  w.kind = kind;
-  w.space = space;
-  w.operand = std::move(operand);
-  const bool moves = parts > 1 && bytes > uncut;
-  w.bytes = moves ? Bytes(CeilDiv(bytes.value(), parts)) : bytes;
-  w.moves_with = moves ? 1U : 0U;
-  w.buffers = moves ? static_cast<int32_t>(buffers) : 1;
-  return w;
-}
 
 // A single elementwise operation or reduction that nothing was fused to. The TPU
 // compiler does not search for its tiles: it runs whole if no array takes more registers
@@ -67,19 +53,13 @@ int64_t Whole(double registers) { return static_cast<int64_t>(std::ceil(register
 
 // Steps below which a window would hold more.
 int64_t FewestSteps(const KernelView& view, const target::Target& target) {
-  double largest = 0;
-  for (const KernelInput& input : view.inputs) {
-    largest = std::max(largest, RegistersOf(input, target));
-  }
-  for (const KernelOutput& output : view.outputs) {
-    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
-  }
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
   const configs::Policy& rules = target.policy();
   const int64_t window = relayout ? rules.relayout_window_registers : rules.window_registers;
-  return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
+  return std::max<int64_t>(
+      1, CeilDiv(Whole(MostRegisters(view, target)), window * target.chip().CoresPerDevice()));
 }
 
 // Steps above which a block would not hold rows whole that it has to.
@@ -93,24 +73,22 @@ int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t 
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
   const configs::Policy& rules = target.policy();
-  double largest = 0;
+  const int64_t largest = Whole(MostRegisters(view, target));
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
     if (BytesOf(input, target) > rules.uncut_bytes) room += BytesOf(input, target) * 4;
-    largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
     if (BytesOf(output, target) > rules.uncut_bytes) room += BytesOf(output, target) * 2;
-    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
-  if (Whole(largest) <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
+  if (largest <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   const bool large =
       rules.lone_windows * rules.window_registers * register_bytes <= target.ScopedVmem().value();
   const int64_t registers = (large ? rules.window_registers : rules.lone_window_registers) * cores;
-  return std::max<int64_t>(1, CeilDiv(Whole(largest), registers));
+  return std::max<int64_t>(1, CeilDiv(largest, registers));
 }
 
 }  // namespace
@@ -145,31 +123,29 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
-  const Bytes uncut = target.policy().uncut_bytes;
+  const std::optional<StatedWindows> stated = StatedWindowsOf(*view.instruction);
+  const bool grid_stated = stated && !stated->iterations.empty();
+  if (grid_stated) counts = {std::min(stated->Steps(), kMaxSteps)};
+  const std::vector<isa::Window> whole = WholeWindows(view, target);
+  const auto buffers = static_cast<int32_t>(target.chip().tensor_core.loop_buffers);
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;
     kernel.grid = {{parts, 1.0}};
-    for (const KernelInput& input : view.inputs) {
-      if (!input.reads()) continue;
-      kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
-                                          input.value->name(), input.space,
-                                          target.chip().tensor_core.loop_buffers, uncut));
-    }
-    for (const KernelOutput& output : view.outputs) {
-      kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
-                                          view.instruction->name(), output.space, 2, uncut));
+    kernel.windows = whole;
+    for (isa::Window& w : kernel.windows) {
+      if (parts == 1 || w.bytes <= target.policy().uncut_bytes) continue;
+      w.bytes = Bytes(CeilDiv(w.bytes.value(), parts));
+      w.moves_with = 1;
+      w.buffers = w.kind == isa::WindowKind::kInput ? buffers : 2;
     }
     kernel.block = BlockOf(work, parts);
     // The latency of a chain is paid in every step.
     kernel.block.latency = std::max(kernel.block.latency, Cycles(target.chip().vpu.latency_cycles));
+    if (grid_stated && FitsStated(kernel, target)) return kernel;
     fastest.Offer(kernel, Bytes(0));
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 view.instruction->Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(*view.instruction);
 }
 
 }  // namespace tpusim::kernels

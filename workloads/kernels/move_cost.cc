@@ -19,26 +19,6 @@ bool ShiftsLanes(const Instruction& i, int64_t lanes) {
   const int64_t minor = hlo::MinorDimension(i.shape());
   if (minor < 0) return false;
   switch (i.opcode()) {
-    case Opcode::kSlice: {
-      const hlo::SliceDim dim = hlo::GetSlice(i)[minor];
-      return dim.start % lanes != 0 || dim.stride != 1;
-    }
-    case Opcode::kPad: {
-      const hlo::PaddingDim dim = hlo::GetPadding(i)[minor];
-      return dim.low % lanes != 0 || dim.interior != 0;
-    }
-    case Opcode::kConcatenate: {
-      if (hlo::OnlyDimension(i) != minor) return false;
-      for (size_t n = 0; n + 1 < i.operands().size(); ++n) {
-        if (i.operand(n)->shape().dims[minor] % lanes != 0) return true;
-      }
-      return false;
-    }
-    case Opcode::kDynamicSlice:
-      // The start is known at run time only.
-      return i.shape().dims[minor] != i.operand(0)->shape().dims[minor];
-    case Opcode::kDynamicUpdateSlice:
-      return i.shape().dims[minor] != i.operand(1)->shape().dims[minor];
     case Opcode::kReverse: {
       const std::vector<int64_t> dims = hlo::Dimensions(i);
       return std::any_of(dims.begin(), dims.end(),
@@ -66,11 +46,38 @@ bool ShiftsLanes(const Instruction& i, int64_t lanes) {
              after(from, lanes_before) != after(i.shape(), minor);
     }
     default:
-      return false;
+      return ShiftsAlong(i, minor, lanes);
   }
 }
 
 }  // namespace
+
+bool ShiftsAlong(const Instruction& i, int64_t d, int64_t lanes) {
+  const auto at = static_cast<size_t>(d);
+  switch (i.opcode()) {
+    case Opcode::kSlice: {
+      const hlo::SliceDim dim = hlo::GetSlice(i)[at];
+      return dim.start % lanes != 0 || dim.stride != 1;
+    }
+    case Opcode::kPad: {
+      const hlo::PaddingDim dim = hlo::GetPadding(i)[at];
+      return dim.low % lanes != 0 || dim.interior != 0;
+    }
+    case Opcode::kConcatenate:
+      return hlo::OnlyDimension(i) == d &&
+             std::any_of(i.operands().begin(), i.operands().end() - 1,
+                         [&](const auto* o) { return o->shape().dims[at] % lanes != 0; });
+    case Opcode::kDynamicSlice:
+      // The start is known at run time only.
+      return i.shape().dims[at] != i.operand(0)->shape().dims[at];
+    case Opcode::kDynamicUpdateSlice:
+      return i.shape().dims[at] != i.operand(1)->shape().dims[at];
+    case Opcode::kReverse:
+      return std::ranges::count(hlo::Dimensions(i), d) > 0;
+    default:
+      return false;
+  }
+}
 
 bool TurnsLanes(const Instruction& i) {
   const bool moves = i.opcode() == Opcode::kCopy || i.opcode() == Opcode::kTranspose;

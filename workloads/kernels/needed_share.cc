@@ -4,7 +4,6 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/index_cost.h"
 
 namespace tpusim::kernels {
 namespace {

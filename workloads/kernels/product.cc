@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <numeric>
-#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 
 namespace tpusim::kernels {
@@ -27,45 +26,25 @@ bool Contains(const Dims& dims, int64_t d) {
 
 std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
                                           const hlo::pb::PrecisionConfig& precision) {
-  switch (type) {
-    case PrimitiveType::kBf16:
-    case PrimitiveType::kPred:
-      return isa::NumberFormat::kBf16;
-    case PrimitiveType::kF16:  // no format of the arrays; goes in as f32 does
-    case PrimitiveType::kC64:
-    case PrimitiveType::kF32: {
-      int highest = 0;
-      for (int p : precision.operand_precision()) highest = std::max(highest, p);
-      if (highest == 0) return isa::NumberFormat::kF32;
-      return highest == 1 ? isa::NumberFormat::kF32High : isa::NumberFormat::kF32Highest;
-    }
-    case PrimitiveType::kS8:
-    case PrimitiveType::kU8:
-      return isa::NumberFormat::kInt8;
-    case PrimitiveType::kS4:
-    case PrimitiveType::kU4:
-    case PrimitiveType::kS2:
-    case PrimitiveType::kU2:
-      return isa::NumberFormat::kInt4;
-    case PrimitiveType::kF8E5M2:
-    case PrimitiveType::kF8E4M3Fn:
-    case PrimitiveType::kF8E4M3:
-    case PrimitiveType::kF8E4M3B11Fnuz:
-    case PrimitiveType::kF8E5M2Fnuz:
-    case PrimitiveType::kF8E4M3Fnuz:
-    case PrimitiveType::kF8E3M4:
-      return isa::NumberFormat::kFp8;
-    case PrimitiveType::kS16:
-    case PrimitiveType::kU16:
-    case PrimitiveType::kS32:
-    case PrimitiveType::kU32:
-      return isa::NumberFormat::kInt32;
-    case PrimitiveType::kF64:
-    case PrimitiveType::kC128:
-      return isa::NumberFormat::kBf16;  // policy.f64_products of them
-    default:
-      return std::nullopt;
+  using enum PrimitiveType;
+  const auto is = [type](std::initializer_list<PrimitiveType> any) {
+    return std::ranges::find(any, type) != any.end();
+  };
+  if (is({kBf16, kPred})) return isa::NumberFormat::kBf16;
+  if (is({kF16, kC64, kF32})) {  // f16 is no format of the arrays; it goes in as f32 does
+    int highest = 0;
+    for (int p : precision.operand_precision()) highest = std::max(highest, p);
+    if (highest == 0) return isa::NumberFormat::kF32;
+    return highest == 1 ? isa::NumberFormat::kF32High : isa::NumberFormat::kF32Highest;
   }
+  if (is({kS8, kU8})) return isa::NumberFormat::kInt8;
+  if (is({kS4, kU4, kS2, kU2})) return isa::NumberFormat::kInt4;
+  if (is({kF8E5M2, kF8E4M3Fn, kF8E4M3, kF8E4M3B11Fnuz, kF8E5M2Fnuz, kF8E4M3Fnuz, kF8E3M4})) {
+    return isa::NumberFormat::kFp8;
+  }
+  if (is({kS16, kU16, kS32, kU32})) return isa::NumberFormat::kInt32;
+  if (is({kF64, kC128})) return isa::NumberFormat::kBf16;  // policy.f64_products of them
+  return std::nullopt;
 }
 
 int64_t RealProducts(PrimitiveType type, const configs::Policy& policy) {
@@ -162,11 +141,75 @@ double Density(const Shape& shape, int64_t rows, int64_t columns, int64_t batch,
          static_cast<double>((seen * batch).value());
 }
 
+// What a spatial dimension of a convolution is for a product that is written as one.
+enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
+
+// The TPU compiler has convolutions alone, and writes what else a product has in their spatial
+// dimensions (dot_general of JAX, seen in modules of libtpu 0.0.42): an input that is as long as
+// the window and one output contract; a window that moves over an input of one from end to end
+// gives every position its own column; a window as long as the input, which is dilated so that it
+// meets an element at a time, goes with it as a batch.
+Role RoleOf(int64_t input, int64_t output, const hlo::WindowDim& w) {
+  const bool padded = w.padding_low != 0 || w.padding_high != 0;
+  if (w.size == 1 && w.stride == 1 && w.base_dilation == 1 && !padded) return Role::kRows;
+  if (output == 1 && input == w.size && w.base_dilation == 1 && w.window_dilation == 1 && !padded) {
+    return Role::kDepth;
+  }
+  if (input == 1 && output == w.size && w.stride == 1 && w.window_dilation == 1 &&
+      w.padding_low == w.size - 1 && w.padding_high == w.size - 1) {
+    return Role::kColumns;
+  }
+  if (input == w.size && output == w.size && w.base_dilation == w.size && w.stride == w.size - 1 &&
+      !padded) {
+    return Role::kBatch;
+  }
+  return Role::kWindow;
+}
+
+// Of a convolution without a window that moves: the product that it is.
+std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
+  const auto& numbers = conv.attrs().convolution_dimension_numbers();
+  const Shape& in = conv.operand(0)->shape();
+  const Shape& kernel = conv.operand(1)->shape();
+  const Shape& out = conv.shape();
+  if (hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv) > 1) return std::nullopt;
+  Product p;
+  p.m = out.dims[numbers.output_batch_dimension()];
+  p.n = out.dims[numbers.output_feature_dimension()];
+  p.k = kernel.dims[numbers.kernel_input_feature_dimension()];
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(conv);
+  bool moves = true;  // as far as it is known, one position after the other, as images have them
+  for (int s = 0; s < numbers.output_spatial_dimensions_size(); ++s) {
+    const int64_t outputs = out.dims[numbers.output_spatial_dimensions(s)];
+    moves = moves && window[s].size == 1;
+    switch (RoleOf(in.dims[numbers.input_spatial_dimensions(s)], outputs, window[s])) {
+      case Role::kBatch:
+        p.batch *= outputs;
+        break;
+      case Role::kRows:
+        p.m *= outputs;
+        break;
+      case Role::kColumns:
+        p.n *= outputs;
+        p.positions_in_columns = true;
+        break;
+      case Role::kDepth:
+        p.k *= window[s].size;
+        break;
+      case Role::kWindow:
+        return std::nullopt;
+    }
+  }
+  if (moves) return std::nullopt;
+  return p;
+}
+
 Product SizesOfConvolution(const Instruction& conv, const target::Target& target) {
   const auto& numbers = conv.attrs().convolution_dimension_numbers();
   const Shape& in = conv.operand(0)->shape();
   const Shape& kernel = conv.operand(1)->shape();
   const Shape& out = conv.shape();
+  if (const std::optional<Product> product = SizesOfProductAsConvolution(conv)) return *product;
   const int64_t groups = hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv);
   Product p;
   p.batch = groups;
@@ -205,6 +248,15 @@ int64_t AllRows(const Product& p) {
 int64_t AllDepth(const Product& p) {
   if (p.groups.empty() || !p.groups_of_k) return p.k;
   return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
+}
+
+const Instruction* ProductIn(const Instruction& i) {
+  if (hlo::IsProduct(i.opcode())) return &i;
+  if (i.opcode() != Opcode::kFusion) return nullptr;
+  const std::vector<Instruction*> members = i.called()[0]->PostOrder();
+  const auto product =
+      std::ranges::find_if(members, hlo::IsProduct, [](const auto* m) { return m->opcode(); });
+  return product == members.end() ? nullptr : *product;
 }
 
 bool RunsOnVectorUnits(const Instruction& product) {

@@ -32,6 +32,8 @@ struct Product {
   // A convolution's windows overlap: a block of rows of the output needs
   // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
   int64_t halo_rows = 0, row_elements = 1;
+  // Positions of the window are columns, not rows.
+  bool positions_in_columns = false;
   // Few features, of all taps beside each other in registers on their way to the arrays.
   bool packs_taps = false;
 };
@@ -41,6 +43,9 @@ int64_t AllRows(const Product& product);
 int64_t AllDepth(const Product& product);
 
 using hlo::IsProduct;
+
+// The product that a kernel of `instruction` is around, a fusion or a product itself; or null.
+const hlo::Instruction* ProductIn(const hlo::Instruction& instruction);
 
 // Products that would leave the arrays idle are multiplied and added up on the
 // vector units instead: one row by a matrix (as the TPU compiler does), and

@@ -6,8 +6,6 @@
 // another lane or sublane of the same register come through the cross-lane unit
 // (one rotation each way and a select).
 
-#include "workloads/kernels/sort_cost.h"
-
 #include <algorithm>
 
 #include "configs/status_macros.h"

@@ -1,37 +1,18 @@
 // Sorts: whole lines in VMEM where they fit; a longer line streams through VMEM
 // as often as its network has rounds that span more than VMEM holds.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/sort_cost.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
-namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-isa::Window Moving(isa::WindowKind kind, isa::MemorySpace space, Bytes bytes, int64_t parts,
-                   uint32_t moves_with, const std::string& operand) {
-  isa::Window w;
-  w.kind = kind;
-  w.space = space;
-  w.operand = operand;
-  w.bytes = Bytes(CeilDiv(bytes.value(), parts));
-  w.moves_with = moves_with;
-  w.buffers = parts > 1 ? 2 : 1;
-  return w;
-}
-
-}  // namespace
 
 absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target::Target& target) {
   const Instruction* sort = view.FindMember([](Opcode op) {
@@ -70,14 +51,11 @@ absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target
   }
   kernel.grid = {{passes, 1.0}, {steps, 1.0}};
   const uint32_t moves = passes > 1 || steps > 1 ? 3U : 0U;
-  for (const KernelInput& input : view.inputs) {
-    if (!input.reads()) continue;
-    kernel.windows.push_back(Moving(isa::WindowKind::kInput, input.space, BytesOf(input, target),
-                                    steps, moves, input.value->name()));
-  }
-  for (const KernelOutput& output : view.outputs) {
-    kernel.windows.push_back(Moving(isa::WindowKind::kOutput, output.space, BytesOf(output, target),
-                                    steps, moves, view.instruction->name()));
+  kernel.windows = WholeWindows(view, target);
+  for (isa::Window& w : kernel.windows) {
+    w.bytes = Bytes(CeilDiv(w.bytes.value(), steps));
+    w.moves_with = moves;
+    w.buffers = steps > 1 ? 2 : 1;
   }
   kernel.block = BlockOf(work, passes * steps);
   // Rounds depend on each other.

@@ -1,5 +1,3 @@
-#include "workloads/kernels/stated_time.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -30,6 +29,16 @@ isa::Block LongBlock(Picoseconds time, bool products, const configs::ChipParams&
     block.valu = cycles * chip.vpu.alus_per_lane * chip.CoresPerDevice();
   }
   return block;
+}
+
+// The largest number from `fits` on that is not too much; `beyond` is.
+template <typename Fits>
+int64_t LargestThat(int64_t fits, int64_t beyond, const Fits& does) {
+  while (beyond - fits > 1) {
+    const int64_t middle = fits + (beyond - fits) / 2;
+    (does(middle) ? fits : beyond) = middle;
+  }
+  return fits;
 }
 
 // The longest of these kernels that takes no longer than `time`; if all do, the shortest.
@@ -61,12 +70,7 @@ isa::Kernel KernelOf(Picoseconds time, Bytes read, Bytes written, bool products,
     kernel.grid[1].last_fraction = static_cast<double>(step) / static_cast<double>(whole.value());
     return timing::KernelTime(chip, kernel);
   };
-  int64_t fits = 1, beyond = whole.value();
-  while (beyond - fits > 1) {
-    const int64_t middle = fits + (beyond - fits) / 2;
-    (takes(middle) <= time ? fits : beyond) = middle;
-  }
-  takes(fits);
+  takes(LargestThat(1, whole.value(), [&](int64_t step) { return takes(step) <= time; }));
   return kernel;
 }
 
@@ -106,11 +110,9 @@ std::string Cut(const Instruction& call, CustomCost& cost, const target::Target&
     cost.pipeline.reset();
   }
   if (const Picoseconds moved = Least(cost.bytes, results, target); moved > *cost.time) {
-    int64_t fits = 0, beyond = cost.bytes.value();
-    while (beyond - fits > 1) {
-      const int64_t middle = fits + (beyond - fits) / 2;
-      (Least(Bytes(middle), results, target) <= *cost.time ? fits : beyond) = middle;
-    }
+    const int64_t fits = LargestThat(0, cost.bytes.value(), [&](int64_t bytes) {
+      return Least(Bytes(bytes), results, target) <= *cost.time;
+    });
     sentence += fmt::format("; its {} bytes take at least {}: {} are counted", cost.bytes.value(),
                             Text(moved), fits);
     cost.bytes = Bytes(fits);

@@ -133,6 +133,8 @@ absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Targ
     case Opcode::kTopk:
       return TopKWork(i, i.attrs().k(), target);
     case Opcode::kCustomCall:
+      // Where a result is to lie; what writes it costs something.
+      if (hlo::IsCallOf(i, hlo::kAllocateBuffer)) return VectorWork();
       if (IsPartialReduceCall(i)) {
         // Compare, keep the better value and its position.
         VectorWork work;

@@ -38,6 +38,9 @@ absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
 
 // A copy whose result has its dimensions in another order than its operand.
 bool IsRelayout(const hlo::Instruction& instruction);
+// Do elements along dimension `d`, which are cut out, put in or turned round, lose their place
+// modulo the lanes?
+bool ShiftsAlong(const hlo::Instruction& instruction, int64_t d, int64_t lanes);
 // A relayout or transpose that puts another dimension along the lanes.
 bool TurnsLanes(const hlo::Instruction& instruction);
 
@@ -71,6 +74,22 @@ absl::StatusOr<VectorWork> ScatterWork(const hlo::Instruction& scatter, const ta
 absl::StatusOr<VectorWork> SortWork(const hlo::Instruction& sort, const target::Target& target);
 VectorWork TopKWork(const hlo::Instruction& top_k, int64_t k, const target::Target& target);
 VectorWork RandomWork(const hlo::Instruction& generator, const target::Target& target);
+
+// Rounds and passes of a bitonic sort.
+//
+// Compare-exchange rounds over n keys.
+int64_t SortRounds(int64_t n);
+
+// How often n keys have to pass through VMEM that holds `in_vmem` of them.
+int64_t StreamedPasses(int64_t n, int64_t in_vmem);
+
+// Arithmetic on single elements: index arithmetic, learning rates, norms.
+//
+// Scalars are in registers or in SMEM, not in HBM, and the core computes with them where
+// it controls its kernels: they need neither a launch nor a transfer.
+//
+// Work of the scalar core for one scalar instruction.
+isa::Block ScalarBlock(const hlo::Instruction& instruction, const target::Target& target);
 
 }  // namespace tpusim::kernels
 

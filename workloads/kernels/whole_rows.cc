@@ -1,7 +1,6 @@
 #include "workloads/kernels/whole_rows.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"

@@ -5,8 +5,9 @@
 #include <variant>
 
 #include "configs/status_macros.h"
-#include "workloads/cost/collective_request.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -62,6 +63,30 @@ absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
   result.info.axes = cost::AxesOf(hlo::WrappedBy(collective));
   result.info.reshard_site = hlo::ReshardSiteOf(hlo::WrappedBy(collective));
   return result;
+}
+
+absl::StatusOr<std::optional<CollectiveLibrary::RemoteDma>> CollectiveLibrary::LowerRemoteDma(
+    const hlo::Instruction& kernel, isa::PodProgram& program) const {
+  const std::vector<int64_t>& devices = device_of_partition();
+  if (kernel.opcode() != hlo::Opcode::kCustomCall || kernels::HasKernelOfItsOwn(kernel) ||
+      devices.size() < 2) {
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(const kernels::CustomCost cost, kernels::CustomCostOf(kernel));
+  if (cost.remote == Bytes(0)) return std::nullopt;
+  collectives::CollectiveRequest request;
+  request.kind = collectives::CollectiveKind::kPermute;
+  request.name = kernel.name();
+  request.operand_bytes = cost.remote;
+  // What it takes from HBM at both ends is part of the bytes that the kernel accesses.
+  request.space = isa::MemorySpace::kVmem;
+  for (size_t p = 0; p < devices.size(); ++p) {
+    request.pairs.emplace_back(devices[p], devices[(p + 1) % devices.size()]);
+  }
+  ASSIGN_OR_RETURN(const auto decision,
+                   collectives::DecideCollective(decisions_.config(), request));
+  return RemoteDma{collectives::LowerCollective(decisions_.config(), request, *decision, program),
+                   cost.remote};
 }
 
 }  // namespace tpusim::lowering

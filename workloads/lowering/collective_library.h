@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,19 @@ class CollectiveLibrary {
   // start of one. Errors: as CollectiveDecisions::Find.
   absl::StatusOr<collectives::LoweredCollective> Lower(const hlo::Instruction& collective,
                                                        isa::PodProgram& program);
+  // What an opaque kernel sends to other devices by itself.
+  //
+  // A Pallas kernel may start DMAs to other chips. Its cost says how many bytes a device
+  // sends, not to which device: they are taken as sent to the next partition, as in the rings
+  // that such kernels are mostly written for, while the kernel runs.
+  struct RemoteDma {
+    collectives::LoweredCollective lowered;
+    Bytes bytes{0};  // that every device sends
+  };
+  // None where the instruction sends nothing, or there is no other device. Errors: as
+  // CustomCostOf.
+  absl::StatusOr<std::optional<RemoteDma>> LowerRemoteDma(const hlo::Instruction& kernel,
+                                                          isa::PodProgram& program) const;
   // About the algorithms of all that was lowered, each sentence once.
   std::vector<std::string> Assumptions() const;
 

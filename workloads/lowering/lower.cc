@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
@@ -25,13 +26,10 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/scalar_block.h"
-#include "workloads/lowering/category.h"
+#include "workloads/kernels/vector_cost.h"
+#include "workloads/lowering/operations.h"
 #include "workloads/lowering/program_template.h"
-#include "workloads/lowering/reasons.h"
-#include "workloads/lowering/remote_dma.h"
-#include "workloads/lowering/streams.h"
-#include "workloads/passes/schedule/wait_facts.h"
+#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -47,14 +45,14 @@ bool IsRecomputation(const Instruction& i) {
   return i.op_name().find("rematted_computation") != std::string::npos;
 }
 
-const Instruction* ProductIn(const Instruction& i) {
-  if (hlo::IsProduct(i.opcode())) return &i;
-  if (i.opcode() != Opcode::kFusion) return nullptr;
-  for (const Instruction* member : i.called()[0]->PostOrder()) {
-    if (hlo::IsProduct(member->opcode())) return member;
-  }
-  return nullptr;
-}
+constexpr Reason kBranchStated{"lowering.branch-stated", Action::kAssumed,
+                               "{conditional} takes branch {branch}, as stated"};
+constexpr Reason kBranchLongest{
+    "lowering.branch-longest", Action::kAssumed,
+    "{conditional} takes branch {branch}, the longest: its predicate is data"};
+constexpr Reason kSendsToNext{
+    "lowering.sends-to-next", Action::kAssumed,
+    "{kernel} sends {bytes} bytes from every device: taken as sent to the next partition"};
 
 absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
   if (i.opcode() != Opcode::kCustomCall) return hlo::CostOf(i);
@@ -232,9 +230,8 @@ class Lowering {
 
   // Beside the kernel that starts it.
   absl::Status AddRemoteDma(const Instruction& i, Op& op) {
-    ASSIGN_OR_RETURN(
-        std::optional<RemoteDma> dma,
-        RemoteDmaOf(i, target_.config(), input_.collectives->device_of_partition(), program_));
+    ASSIGN_OR_RETURN(std::optional<CollectiveLibrary::RemoteDma> dma,
+                     input_.collectives->LowerRemoteDma(i, program_));
     if (!dma) return absl::OkStatus();
     isa::OpInfo info = InfoOf(i);
     info.name += ".remote-dma";
@@ -242,8 +239,7 @@ class Lowering {
     info.is_async = true;
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(dma->lowered.info);
-    records_.Add(reasons::kSendsToNext, i.name(),
-                 {{"kernel", i.Describe()}, {"bytes", dma->bytes.value()}});
+    records_.Add(kSendsToNext, i.name(), {{"kernel", i.Describe()}, {"bytes", dma->bytes.value()}});
     Collective c;
     c.lowered = std::move(dma->lowered);
     Add(std::move(c), std::move(info), op, streams_.at(&i));
@@ -306,11 +302,8 @@ class Lowering {
       const Instruction& conditional,
       const std::unordered_map<const Computation*, Picoseconds>& lengths) {
     const std::vector<Computation*> branches = hlo::RunBy(conditional);
-    const Computation* longest = branches[0];
-    for (const Computation* c : branches) {
-      if (lengths.at(c) > lengths.at(longest)) longest = c;
-    }
-    return longest;
+    return *std::ranges::max_element(branches, {},
+                                     [&](const Computation* c) { return lengths.at(c); });
   }
 
   // The longest, or the mean of those that are taken in turns.
@@ -346,7 +339,7 @@ class Lowering {
       stated = stated || choice.stated;
     }
     if (!assumed && !stated) return;
-    records_.Add(stated ? reasons::kBranchStated : reasons::kBranchLongest, i.name(),
+    records_.Add(stated ? kBranchStated : kBranchLongest, i.name(),
                  {{"conditional", i.Describe()}, {"branch", branch.taken.front()}});
   }
 
@@ -381,7 +374,7 @@ class Lowering {
   }
 
   isa::MemorySpace SpaceOfBuffer(int32_t buffer) const {
-    return target::MemorySpaceOf(input_.memory->buffers[buffer].space).isa;
+    return configs::MemoryOfNumber(input_.memory->buffers[buffer].space).space;
   }
 
   // What all devices run, but for their roles.
@@ -483,19 +476,15 @@ class Lowering {
   TemplateRole RoleOf(int32_t collective) const {
     const std::vector<int32_t>& roles = *collectives_[collective].lowered.role_of_device;
     const std::vector<int64_t>& devices = input_.collectives->device_of_partition();
-    TemplateRole role{static_cast<size_t>(collective), roles[devices.front()]};
-    for (const int64_t device : devices) {
-      if (roles[device] != role.same) return {role.index, std::nullopt};
-    }
-    return role;
+    const int32_t first = roles[devices.front()];
+    const bool same = std::ranges::all_of(devices, [&](int64_t d) { return roles[d] == first; });
+    return {static_cast<size_t>(collective), same ? std::optional(first) : std::nullopt};
   }
   TemplateRole RoleOf(const Branch& branch) const {
-    TemplateRole role{collectives_.size() + static_cast<size_t>(&branch - branches_.data()),
-                      branch.taken.front()};
-    for (const int32_t taken : branch.taken) {
-      if (taken != role.same) return {role.index, std::nullopt};
-    }
-    return role;
+    const int32_t first = branch.taken.front();
+    const bool same = std::ranges::count(branch.taken, first) == std::ssize(branch.taken);
+    return {collectives_.size() + static_cast<size_t>(&branch - branches_.data()),
+            same ? std::optional(first) : std::nullopt};
   }
 
   // What a role does on the collective's stream.
@@ -538,7 +527,7 @@ class Lowering {
       info.hardware_flops += o.flops * times;
       info.model_flops += o.model_flops * times;
       info.hbm_bytes += o.hbm_bytes * times;
-      if (const Instruction* dot = ProductIn(*i)) {
+      if (const Instruction* dot = kernels::ProductIn(*i)) {
         ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
         const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
         info.mxu_flops +=

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"

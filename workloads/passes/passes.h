@@ -2,6 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_PASSES_H_
 #define TPUSIM_WORKLOADS_PASSES_PASSES_H_
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,13 +12,16 @@
 
 namespace tpusim::passes {
 
-// Every pass once.
+// Every pass once, in the order in which they run by default.
 const std::vector<Pass>& AllPasses();
 // Null: there is no such pass.
 const Pass* FindPass(std::string_view name);
 
-// As `--passes` takes it.
-extern const std::string_view kDefaultPipeline;
+// As `--passes` takes it: all passes but those that run in front of any, and those of modules that
+// the TPU compiler wrote.
+std::string DefaultPipeline();
+// What such a module gets instead (compiled/compiled.h).
+std::string CompiledPipeline();
 
 // Empty text is the default pipeline. Errors say at which character: an unknown pass
 // (with the nearest), an unknown option or value, a group that does not end, a pass

@@ -171,7 +171,7 @@ absl::StatusOr<Pipeline> ParseWithout(std::string_view text) {
     names.insert(pass->name);
     at = comma + 1;
   }
-  ASSIGN_OR_RETURN(const Pipeline all, PipelineParser(kDefaultPipeline).Parse());
+  ASSIGN_OR_RETURN(const Pipeline all, ParsePipeline(""));
   return Without(all, names);
 }
 
@@ -179,8 +179,8 @@ absl::StatusOr<Pipeline> ParseWithout(std::string_view text) {
 
 absl::StatusOr<Pipeline> ParsePipeline(std::string_view text) {
   if (text.starts_with('-')) return ParseWithout(text);
-  ASSIGN_OR_RETURN(Pipeline pipeline,
-                   PipelineParser(text.empty() ? kDefaultPipeline : text).Parse());
+  if (text.empty()) return ParsePipeline(DefaultPipeline());
+  ASSIGN_OR_RETURN(Pipeline pipeline, PipelineParser(text).Parse());
   std::vector<const Pass*> passes;
   CollectPasses(pipeline, passes);
   const Pass* ordered_by = nullptr;

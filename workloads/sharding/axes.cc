@@ -20,7 +20,7 @@ int64_t Product(const Axes& axes) {
 }
 
 bool Contains(const Axes& axes, const AxisRef& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  return std::ranges::find(axes, axis) != axes.end();
 }
 
 // A piece covers the factors between pre_size and pre_size * size of its axis.
@@ -29,11 +29,11 @@ bool Overlap(const AxisRef& a, const AxisRef& b) {
 }
 
 bool Overlap(const Axes& a, const AxisRef& b) {
-  return std::any_of(a.begin(), a.end(), [&](const AxisRef& axis) { return Overlap(axis, b); });
+  return std::ranges::any_of(a, [&](const AxisRef& axis) { return Overlap(axis, b); });
 }
 
 bool Overlap(const Axes& a, const Axes& b) {
-  return std::any_of(b.begin(), b.end(), [&](const AxisRef& axis) { return Overlap(a, axis); });
+  return std::ranges::any_of(b, [&](const AxisRef& axis) { return Overlap(a, axis); });
 }
 
 namespace {
@@ -243,7 +243,7 @@ std::optional<hlo::IotaGroups> IotaReplicaGroups(const Mesh& mesh, const Axes& a
   }
   std::vector<int64_t> order;
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
-    if (std::find(grouped.begin(), grouped.end(), d) == grouped.end()) order.push_back(d);
+    if (std::ranges::find(grouped, d) == grouped.end()) order.push_back(d);
   }
   order.insert(order.end(), grouped.begin(), grouped.end());
   // Neighbours that stay neighbours are one dimension.

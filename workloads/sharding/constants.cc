@@ -65,8 +65,8 @@ class Splitter {
     const auto& operands = instruction.operands();
     return KeepsConstant(instruction) && !operands.empty() &&
            instruction.control_predecessors().empty() &&
-           std::all_of(operands.begin(), operands.end(),
-                       [&](const Instruction* operand) { return constants_.contains(operand); });
+           std::ranges::all_of(
+               operands, [&](const Instruction* operand) { return constants_.contains(operand); });
   }
 
   // The first use keeps the original.

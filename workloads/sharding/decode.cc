@@ -43,24 +43,13 @@ absl::StatusOr<Mesh> MeshOfProto(const hlo::pb::MeshProto& proto) {
     *iota.mutable_iota_transpose_perm() = proto.iota_transform().transpose_perm();
     iota.add_tile_assignment_dimensions(mesh.size());
     ASSIGN_OR_RETURN(const auto digits, TileDigits(iota, {}));
-    ids.assign(1, 0);
-    for (const Digit& digit : digits[0]) {
-      std::vector<int64_t> next;
-      for (int64_t id : ids) {
-        for (int64_t i = 0; i < digit.size; ++i) next.push_back(id + i * digit.stride);
-      }
-      ids = std::move(next);
-    }
+    ids = ListOf(digits[0]);
   }
   if (!ids.empty() && !mesh.axes.empty()) {
-    std::vector<int64_t> sorted = ids;
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted[i] != static_cast<int64_t>(i) || ids.size() != mesh.size()) {
-        return UserError("device ids of a mesh are not a permutation of its devices");
-      }
+    if (!IsPermutation(ids, mesh.size())) {
+      return UserError("device ids of a mesh are not a permutation of its devices");
     }
-    if (sorted != ids) mesh.device_ids = std::move(ids);
+    if (!std::ranges::is_sorted(ids)) mesh.device_ids = std::move(ids);
   }
   return mesh;
 }
@@ -258,12 +247,8 @@ absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const OpSharding& pro
     if (proto.iota_transpose_perm_size() > 0) {
       perm.assign(proto.iota_transpose_perm().begin(), proto.iota_transpose_perm().end());
     }
-    std::vector<int64_t> sorted = perm;
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted.size() != dims.size() || sorted[i] != static_cast<int64_t>(i)) {
-        return UserError("the transpose of a sharding is no permutation");
-      }
+    if (!IsPermutation(perm, dims.size())) {
+      return UserError("the transpose of a sharding is no permutation");
     }
     for (int64_t dim : perm) {
       int64_t stride = 1;
@@ -275,16 +260,7 @@ absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const OpSharding& pro
   if (proto.iota_reshape_dims_size() == 0 || !positions.empty()) {
     std::vector<int64_t> list(proto.tile_assignment_devices().begin(),
                               proto.tile_assignment_devices().end());
-    if (proto.iota_reshape_dims_size() > 0) {
-      list.assign(1, 0);
-      for (const Digit& digit : digits) {
-        std::vector<int64_t> next;
-        for (int64_t id : list) {
-          for (int64_t i = 0; i < digit.size; ++i) next.push_back(id + i * digit.stride);
-        }
-        list = std::move(next);
-      }
-    }
+    if (proto.iota_reshape_dims_size() > 0) list = ListOf(digits);
     if (static_cast<int64_t>(list.size()) != devices) {
       return UserError(fmt::format("a sharding of {} tiles over {} devices", devices, list.size()));
     }

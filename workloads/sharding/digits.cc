@@ -49,11 +49,29 @@ absl::StatusOr<std::vector<Digit>> DigitsOfList(std::vector<int64_t> list) {
     digits.push_back({static_cast<int64_t>(run), stride});
     list = std::move(heads);
   }
-  std::reverse(digits.begin(), digits.end());
+  std::ranges::reverse(digits);
   return JoinedDigits(digits);
 }
 
-// Takes digits worth `size` steps from the front.
+std::vector<int64_t> ListOf(const std::vector<Digit>& digits) {
+  std::vector<int64_t> list = {0};
+  for (const Digit& digit : digits) {
+    std::vector<int64_t> next;
+    for (const int64_t id : list) {
+      for (int64_t i = 0; i < digit.size; ++i) next.push_back(id + i * digit.stride);
+    }
+    list = std::move(next);
+  }
+  return list;
+}
+
+bool IsPermutation(std::vector<int64_t> list, int64_t size) {
+  std::ranges::sort(list);
+  int64_t next = 0;
+  return std::ssize(list) == size &&
+         std::ranges::all_of(list, [&](int64_t number) { return number == next++; });
+}
+
 absl::StatusOr<std::vector<Digit>> TakeDigits(std::vector<Digit>* digits, int64_t size) {
   std::vector<Digit> taken;
   while (size > 1) {

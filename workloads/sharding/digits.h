@@ -27,6 +27,10 @@ struct Digit {
 std::vector<Digit> JoinedDigits(const std::vector<Digit>& digits);
 // A list that starts with 0 as digits, major to minor; an error if it is none.
 absl::StatusOr<std::vector<Digit>> DigitsOfList(std::vector<int64_t> list);
+// The list that digits count.
+std::vector<int64_t> ListOf(const std::vector<Digit>& digits);
+// Whether the list holds each of 0 to size - 1 once.
+bool IsPermutation(std::vector<int64_t> list, int64_t size);
 // Takes digits worth `size` steps from the front.
 absl::StatusOr<std::vector<Digit>> TakeDigits(std::vector<Digit>* digits, int64_t size);
 // The pieces of the mesh's axes (positions, not partitions) that digits run along.

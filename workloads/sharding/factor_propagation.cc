@@ -62,7 +62,7 @@ std::optional<AxisRef> FitsFactor(const AxisRef& axis, const TensorView& tensor,
     return has.axis == free->axis && has.pre_size <= free->pre_size &&
            has.pre_size * has.size >= free->pre_size * free->size;
   };
-  if (std::any_of(factor.axes.begin(), factor.axes.end(), contains)) return free;
+  if (std::ranges::any_of(factor.axes, contains)) return free;
   if (!factor.closed && factor.overflow.empty()) {
     if (factor.minor_most) return free;  // may be uneven
     if (size % before == 0) {
@@ -202,7 +202,7 @@ std::vector<bool> PropagateAggressive(const std::vector<Factor>& factors,
     return std::tuple(-sources[f].size, op.elementwise ? -Product(wanted[f]) : 0, sources[f].tensor,
                       f);
   };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return rank(a) < rank(b); });
 
   const auto extend = [&](size_t t, bool is_operand) {
     TensorView& tensor = op.tensors[t];

@@ -12,7 +12,7 @@
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -401,8 +401,8 @@ class Normaliser {
       while (Instruction* next = chained(tail)) tail = next;
       if (tail == head) continue;
       const auto& users = value->users();
-      if (std::any_of(users.begin(), users.end(),
-                      [&](const Instruction* user) { return user != head && constrains(user); }) ||
+      if (std::ranges::any_of(
+              users, [&](const Instruction* user) { return user != head && constrains(user); }) ||
           std::any_of(tail->users().begin(), tail->users().end(), constrains)) {
         continue;
       }

@@ -6,16 +6,11 @@
 namespace tpusim::sharding {
 namespace {
 
-const TensorFactors& FactorsOf(const Op& op, size_t tensor) {
-  const auto operands = static_cast<size_t>(op.num_operands);
-  return tensor < operands ? op.rule->operands[tensor] : op.rule->results[tensor - operands];
-}
-
 // Marks the factors of the dimensions of a tensor that `axis` splits.
 std::vector<char> FactorsSplitBy(const Op& op, size_t tensor, const Sharding& sharding,
                                  int32_t axis) {
   std::vector<char> split(op.rule->factors.size(), 0);
-  const TensorFactors& factors = FactorsOf(op, tensor);
+  const TensorFactors& factors = op.FactorsOf(tensor);
   for (size_t d = 0; d < factors.size() && d < sharding.dims.size(); ++d) {
     for (const AxisRef& ref : sharding.dims[d].axes) {
       if (ref.axis != axis) continue;
@@ -37,7 +32,7 @@ Origins::Origins(const PropagationGraph& graph) : graph_(graph) {
     adoption_of_.emplace_back(adoption.node * axes_ + adoption.axis, static_cast<int32_t>(i));
   }
   // The first adoption of each pair comes first.
-  std::sort(adoption_of_.begin(), adoption_of_.end());
+  std::ranges::sort(adoption_of_);
   origin_of_.assign(graph.adoptions.size(), kUnknown);
 }
 

@@ -16,7 +16,7 @@
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/origins.h"
 #include "workloads/sharding/propagation_graph.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/stated_constraints.h"
 #include "workloads/sharding/unreduced.h"
 
@@ -138,11 +138,6 @@ class Propagation {
     return false;
   }
 
-  const TensorFactors& Factors(const Op& op, size_t t) const {
-    return t < static_cast<size_t>(op.num_operands) ? op.rule->operands[t]
-                                                    : op.rule->results[t - op.num_operands];
-  }
-
   // The tensor as this round sees it: dimensions of later priorities are whole,
   // closed, and their axes no other value's.
   void FillTensor(const Op& op, size_t t) {
@@ -150,7 +145,7 @@ class Propagation {
     const Node& node = graph_.nodes[ref.node];
     TensorView* view = &view_.tensors[t];
     if (!ref.inside && !several_priorities_) {
-      FillView(node.sharding, Factors(op, t), op.rule->factors, view);
+      FillView(node.sharding, op.FactorsOf(t), op.rule->factors, view);
     } else {
       Sharding sharding = graph_.Seen(ref);
       for (DimSharding& dim : sharding.dims) {
@@ -159,7 +154,7 @@ class Propagation {
         dim.axes.clear();
         dim.open = false;
       }
-      FillView(sharding, Factors(op, t), op.rule->factors, view);
+      FillView(sharding, op.FactorsOf(t), op.rule->factors, view);
     }
     const Axes& manual = graph_.contexts[op.context];
     if (ref.inside) view->pinned.insert(view->pinned.end(), manual.begin(), manual.end());
@@ -204,7 +199,7 @@ class Propagation {
       }
     }
     Node& node = graph_.nodes[ref.node];
-    const TensorFactors& tensor = Factors(op, t);
+    const TensorFactors& tensor = op.FactorsOf(t);
     bool any = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
       DimSharding& dim = node.sharding.dims[d];
@@ -213,9 +208,8 @@ class Propagation {
       if (ref.inside) axes = Concat(node.manual[d], axes);
       if (axes == dim.axes || Product(axes) <= Product(dim.axes)) continue;
       for (const AxisRef& axis : axes) {
-        const bool had = std::any_of(dim.axes.begin(), dim.axes.end(), [&](const AxisRef& before) {
-          return before.axis == axis.axis;
-        });
+        const bool had = std::ranges::any_of(
+            dim.axes, [&](const AxisRef& before) { return before.axis == axis.axis; });
         if (!had) graph_.adoptions.push_back({ref.node, axis.axis, index});
       }
       dim.axes = std::move(axes);

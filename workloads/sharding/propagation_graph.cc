@@ -16,7 +16,7 @@ using hlo::Opcode;
 namespace {
 
 bool OnlyPasses(const ShardingRule& rule) {
-  return std::all_of(rule.factors.begin(), rule.factors.end(), [](const Factor& factor) {
+  return std::ranges::all_of(rule.factors, [](const Factor& factor) {
     return factor.kind == FactorKind::kPassThrough && !factor.blocked;
   });
 }

@@ -65,6 +65,11 @@ struct Op {
   bool only_passes = true;      // every factor passes through
   bool is_result = false;       // makes a result of the program
   int32_t context = 0;          // which manual axes are out of reach
+
+  const TensorFactors& FactorsOf(size_t tensor) const {
+    const auto operands = static_cast<size_t>(num_operands);
+    return tensor < operands ? rule->operands[tensor] : rule->results[tensor - operands];
+  }
 };
 
 // A node took a mesh axis that it had not had, from an op. In the order of time.

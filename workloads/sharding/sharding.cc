@@ -24,8 +24,7 @@ Sharding Replicated(int64_t rank) {
 }
 
 bool FullyClosed(const Sharding& sharding) {
-  return std::none_of(sharding.dims.begin(), sharding.dims.end(),
-                      [](const DimSharding& dim) { return dim.open; });
+  return std::ranges::none_of(sharding.dims, [](const DimSharding& dim) { return dim.open; });
 }
 
 bool SamePlacement(const Sharding& a, const Sharding& b) {
@@ -34,8 +33,8 @@ bool SamePlacement(const Sharding& a, const Sharding& b) {
     if (Joined(a.dims[i].axes) != Joined(b.dims[i].axes)) return false;
   }
   Axes left = Joined(a.unreduced), right = Joined(b.unreduced);
-  std::sort(left.begin(), left.end());
-  std::sort(right.begin(), right.end());
+  std::ranges::sort(left);
+  std::ranges::sort(right);
   return left == right;
 }
 

@@ -123,12 +123,11 @@ absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
     if (result.mesh.axes.empty()) {
       result.maximal = true;
     } else {
-      std::vector<int64_t> sorted = result.mesh.device_ids;
-      std::sort(sorted.begin(), sorted.end());
-      bool permutation = static_cast<int64_t>(sorted.size()) == result.mesh.size();
-      for (size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == i;
-      if (!permutation) return parser.Error("device_ids that are a permutation of the mesh");
-      if (sorted == result.mesh.device_ids) result.mesh.device_ids.clear();
+      std::vector<int64_t>& ids = result.mesh.device_ids;
+      if (!IsPermutation(ids, result.mesh.size())) {
+        return parser.Error("device_ids that are a permutation of the mesh");
+      }
+      if (std::ranges::is_sorted(ids)) ids.clear();
     }
   }
   RETURN_IF_ERROR(parser.Expect(">"));
@@ -144,8 +143,8 @@ struct Scope {
 absl::StatusOr<Axes> AxisIn(Parser& parser, const Scope& scope) {
   const Mesh& mesh = scope.own;
   ASSIGN_OR_RETURN(const std::string name, parser.Quoted());
-  const auto it = std::find_if(mesh.axes.begin(), mesh.axes.end(),
-                               [&](const MeshAxis& axis) { return axis.name == name; });
+  const auto it =
+      std::ranges::find_if(mesh.axes, [&](const MeshAxis& axis) { return axis.name == name; });
   if (it == mesh.axes.end()) {
     return parser.Error(fmt::format("an axis of {} instead of \"{}\"", ToString(mesh), name));
   }
@@ -196,8 +195,8 @@ absl::StatusOr<Scope> MeshOf(Parser& parser, const Mesh& mesh,
   NamedMesh named;
   if (parser.Accept("@")) {
     ASSIGN_OR_RETURN(const std::string name, parser.Name());
-    const auto it = std::find_if(table.begin(), table.end(),
-                                 [&](const NamedMesh& entry) { return entry.name == name; });
+    const auto it =
+        std::ranges::find_if(table, [&](const NamedMesh& entry) { return entry.name == name; });
     if (it == table.end()) {
       return parser.Error(fmt::format("a mesh that xla.sdy.meshes has instead of @{}", name));
     }

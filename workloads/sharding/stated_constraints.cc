@@ -94,12 +94,12 @@ absl::StatusOr<AxisRef> AxisOf(const std::string& text, const StatedConstraint& 
                                const Mesh& mesh) {
   std::vector<std::string> names;
   for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
-  if (const auto whole = std::find(names.begin(), names.end(), text); whole != names.end()) {
+  if (const auto whole = std::ranges::find(names, text); whole != names.end()) {
     return FullAxis(mesh, static_cast<int32_t>(whole - names.begin()));
   }
   const size_t colon = text.rfind(":("), close = text.rfind(')');
   if (colon != std::string::npos && close != std::string::npos && close > colon) {
-    const auto axis = std::find(names.begin(), names.end(), text.substr(0, colon));
+    const auto axis = std::ranges::find(names, text.substr(0, colon));
     const auto before = Number(std::string_view(text).substr(colon + 2, close - colon - 2));
     const auto size = Number(std::string_view(text).substr(close + 1));
     if (axis != names.end() && before && size) {

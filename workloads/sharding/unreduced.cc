@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -22,7 +22,7 @@ bool IsZero(const Instruction& value) {
 }
 
 Axes Sorted(Axes axes) {
-  std::sort(axes.begin(), axes.end());
+  std::ranges::sort(axes);
   return Joined(axes);
 }
 
@@ -78,7 +78,7 @@ Axes CommonAxes(const ShardedModule& sharded, const Instruction& op, std::vector
 }  // namespace
 
 bool IsLinear(const Instruction& op, const std::vector<char>& partial) {
-  const auto count = std::count(partial.begin(), partial.end(), 1);
+  const auto count = std::ranges::count(partial, 1);
   if (count == 0 || op.shape().IsTuple() || op.shape().element_type == PrimitiveType::kPred) {
     return false;
   }
@@ -162,8 +162,8 @@ void PassUnreduced(ShardedModule& sharded) {
       Sharding& sharding = sharded.shardings[op].leaves[0];
       if (axes.empty() || !sharding.unreduced.empty()) continue;
       if (Rounds(*op) && !AskedFor(sharded, *op, axes)) continue;
-      if (std::any_of(sharding.dims.begin(), sharding.dims.end(),
-                      [&](const DimSharding& dim) { return Overlap(dim.axes, axes); })) {
+      if (std::ranges::any_of(sharding.dims,
+                              [&](const DimSharding& dim) { return Overlap(dim.axes, axes); })) {
         continue;
       }
       sharding.unreduced = axes;

@@ -172,7 +172,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   int64_t best_shards = 0;
   const auto consider = [&](std::vector<Axes> axes) -> absl::Status {
     MakeExpressible(rule, axes);
-    if (std::find(tried.begin(), tried.end(), axes) != tried.end()) return absl::OkStatus();
+    if (std::ranges::find(tried, axes) != tried.end()) return absl::OkStatus();
     tried.push_back(axes);
     for (size_t f = 0; f < axes.size(); ++f) {
       if (!sharding::IsPrefix(agreed[f], axes[f])) return absl::OkStatus();
@@ -262,9 +262,8 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
         if (rule.factors[g].kind != FactorKind::kPassThrough) continue;
         std::vector<Axes> axes(rule.factors.size());
         for (const Projection& other : views) Fill(other, rule, whole_sums, lone, axes);
-        const bool used = std::any_of(axes.begin(), axes.end(), [&](const Axes& others) {
-          return sharding::Overlap(others, view.axes[f]);
-        });
+        const bool used = std::ranges::any_of(
+            axes, [&](const Axes& others) { return sharding::Overlap(others, view.axes[f]); });
         if (used || rule.factors[g].size % (Product(axes[g]) * Product(view.axes[f])) != 0)
           continue;
         axes[g] = sharding::Concat(axes[g], view.axes[f]);

@@ -12,6 +12,7 @@
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/rules/rule.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {
@@ -24,13 +25,6 @@ struct TensorPlacement {
   // Of a result: what it is brought to later, and whether it is used as it is, too.
   std::vector<sharding::Sharding> wanted = {};
   bool used_as_is = true;
-};
-
-struct FactorChoice {
-  std::vector<sharding::Axes> axes;          // per factor
-  std::vector<sharding::Sharding> operands;  // as the local op needs them
-  std::vector<sharding::Sharding> results;   // as it gives them, partial sums included
-  Bytes bytes{0};                            // moved by all reshards together
 };
 
 // What an op can do besides splitting pass-through factors.

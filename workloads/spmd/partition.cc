@@ -8,8 +8,8 @@
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/sharding/unreduced.h"
+#include "workloads/spmd/emit/emit.h"
 #include "workloads/spmd/factor_choice.h"
-#include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/partitioner.h"
 
@@ -159,7 +159,7 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   }
   if (const auto iota = iotas_.find(forms[0].value); iota != iotas_.end()) {
     const int64_t dim = iota->second;
-    return keep(ops::IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
+    return keep(IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
   }
   const ReshardPlan* plan = nullptr;
   const Form* source = nullptr;
@@ -429,8 +429,8 @@ absl::Status Partitioner::FinishCollectives() {
         axes = AxesOfPairs(in_.mesh, pairs);
         auto along = sharding::ReplicaGroups(in_.mesh, axes);
         for (auto* list : {&groups, &along}) {
-          for (auto& group : *list) std::sort(group.begin(), group.end());
-          std::sort(list->begin(), list->end());
+          for (auto& group : *list) std::ranges::sort(group);
+          std::ranges::sort(*list);
         }
         if (groups != along) axes.clear();
       }
@@ -474,11 +474,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
     }
   }
   result_.module->RemoveUnreachable();
-  for (Computation* computation : result_.module->computations()) {
-    hlo::ForwardTuples(*computation);
-    computation->RemoveDead();
-  }
-  result_.module->RemoveUnreachable();
+  hlo::ForwardAllTuples(*result_.module);
   result_.module->Cleanup();
   RETURN_IF_ERROR(FinishCollectives());
   result_.reshard_sites = sites_.Take();

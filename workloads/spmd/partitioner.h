@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/sharding/rules/rule_cache.h"
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/spmd/reshard.h"
 #include "workloads/spmd/reshard_sites.h"
@@ -38,7 +38,7 @@ class Partitioner {
   absl::StatusOr<hlo::Instruction*> PartitionInstruction(const hlo::Instruction& global);
   // Any op with a factor rule.
   absl::StatusOr<hlo::Instruction*> PartitionOp(const hlo::Instruction& global);
-  // ops/control.cc
+  // control.cc
   absl::StatusOr<hlo::Instruction*> PartitionWhile(const hlo::Instruction& global);
   absl::StatusOr<hlo::Instruction*> PartitionConditional(const hlo::Instruction& global);
   absl::StatusOr<hlo::Instruction*> PartitionManualRegion(const hlo::Instruction& global);

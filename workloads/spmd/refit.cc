@@ -7,8 +7,8 @@
 
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/spmd/emit/emit.h"
 #include "workloads/spmd/limits.h"
-#include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/reshard.h"
 
 namespace tpusim::spmd {
@@ -38,13 +38,10 @@ int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
 
 // s32[]: the entry of this device.
 Instruction* EntryOfDevice(Builder& builder, const std::vector<int64_t>& table) {
-  if (std::all_of(table.begin(), table.end(), [&](int64_t v) { return v == table[0]; })) {
+  if (std::ranges::all_of(table, [&](int64_t v) { return v == table[0]; })) {
     return builder.Constant(PrimitiveType::kS32, table[0]);
   }
-  Instruction* all =
-      hlo::AddLiteral(builder.computation(), hlo::MakeIntVectorLiteral(PrimitiveType::kS32, table));
-  Instruction* position = builder.Coordinate(AllAxes(builder.mesh()));
-  return builder.Reshape(ops::DynamicSliceDim(builder, all, 0, position, 1), {});
+  return EntryOfShard(builder, AllAxes(builder.mesh()), table);
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
           return std::nullopt;
         }
         for (const int64_t q : have) senders.emplace_back(Distance(mesh, all, p, q), q);
-        std::sort(senders.begin(), senders.end());
+        std::ranges::sort(senders);
         from = -1;
         for (r = 1; from < 0; ++r) {
           if (std::cmp_greater(r, limits::kRefitRounds.most())) {
@@ -153,33 +150,32 @@ Instruction* CarryOut(Builder& builder, Instruction* value, int64_t dim, const R
   shape.dims[dim] = refit.block_after;
   Instruction* zero = builder.Zero(shape.element_type);
   Instruction* result = nullptr;
-  Instruction* index = ops::IotaAlong(builder, shape.dims, dim);
+  Instruction* index = IotaAlong(builder, shape.dims, dim);
   for (const RefitRound& round : refit.rounds) {
     if (round.width == 0) continue;
     Instruction* part =
-        ops::DynamicSliceDim(builder, value, dim, EntryOfDevice(builder, round.start), round.width);
+        DynamicSliceDim(builder, value, dim, EntryOfDevice(builder, round.start), round.width);
     if (!round.pairs.empty()) {
       std::vector<std::pair<int64_t, int64_t>> pairs;
       for (const auto& [from, to] : round.pairs) {
         pairs.emplace_back(partitions[from], partitions[to]);
       }
-      std::sort(pairs.begin(), pairs.end());
+      std::ranges::sort(pairs);
       part = builder.CollectivePermute(part, pairs, AxesOfPairs(builder.mesh(), pairs));
     }
     // Element i of the new block is element i - place of the piece.
-    part = ops::PadDim(builder, part, dim, refit.block_after, refit.block_after, zero);
+    part = PadDim(builder, part, dim, refit.block_after, refit.block_after, zero);
     std::vector<int64_t> start = round.place;
     for (int64_t& place : start) place = refit.block_after - place;
-    part =
-        ops::DynamicSliceDim(builder, part, dim, EntryOfDevice(builder, start), refit.block_after);
+    part = DynamicSliceDim(builder, part, dim, EntryOfDevice(builder, start), refit.block_after);
     if (result != nullptr) {
       const auto spread = [&](const std::vector<int64_t>& table) {
-        return ops::Spread(builder, EntryOfDevice(builder, table), shape.dims);
+        return Spread(builder, EntryOfDevice(builder, table), shape.dims);
       };
-      Instruction* given = ops::Binary(builder, hlo::Opcode::kAnd,
-                                       ops::Compare(builder, "GE", index, spread(round.low)),
-                                       ops::Compare(builder, "LT", index, spread(round.high)));
-      part = ops::Select(builder, given, part, result);
+      Instruction* given =
+          Binary(builder, hlo::Opcode::kAnd, Compare(builder, "GE", index, spread(round.low)),
+                 Compare(builder, "LT", index, spread(round.high)));
+      part = Select(builder, given, part, result);
     }
     result = part;
   }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "workloads/sharding/axes.h"
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 
 namespace tpusim::spmd {
 

@@ -6,7 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/emit/emit.h"
 #include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
@@ -72,7 +72,7 @@ std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sh
   }
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (int64_t p = 0; p < n; ++p) pairs.push_back({partitions[source[p]], partitions[p]});
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   return pairs;
 }
 
@@ -122,16 +122,10 @@ Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& gl
       case ReshardKind::kSumOfParts: {
         // Every device puts its shard among zeros.
         const int64_t d = step.dim, block = value->shape().dims[d];
-        const Combiner sum = ops::SumOf(global.element_type);
+        const Combiner sum = SumOf(global.element_type);
         Instruction* zero = builder.Zero(global.element_type);
-        hlo::Shape wide = value->shape();
-        wide.dims[d] = block * group;
-        std::vector<Instruction*> operands(wide.rank() + 2,
-                                           builder.Constant(hlo::PrimitiveType::kS32, 0));
-        operands[0] = ops::Spread(builder, zero, wide.dims);
-        operands[1] = value;
-        operands[d + 2] = builder.Offset(step.axes, block);
-        value = builder.Add(Opcode::kDynamicUpdateSlice, wide, operands);
+        value = AmongZeros(builder, value, d, block * group, zero,
+                           [&] { return builder.Offset(step.axes, block); });
         value = builder.Resize(value, d, after.dims[d]);
         value = builder.AllReduce(value, step.axes, builder.BinaryRegion(sum.opcode, sum.type));
         break;

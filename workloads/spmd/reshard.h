@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {

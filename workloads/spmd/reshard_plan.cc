@@ -17,6 +17,23 @@ using sharding::Mesh;
 using sharding::Product;
 using sharding::Sharding;
 
+// A step as text, and what moves the value itself.
+struct KindRow {
+  std::string_view text, moved_by;
+};
+
+// By kind.
+constexpr KindRow kKinds[] = {
+    {"slice to {after}", ""},
+    {"all-gather {dim} over {axes}", "all-gather"},
+    {"all-to-all {dim}->{to_dim} over {axes}", "all-to-all"},
+    {"collective-permute to {after}", "collective-permute"},
+    {"all-reduce over {axes}", ""},
+    {"reduce-scatter {dim} over {axes}", ""},
+    {"refit {dim} to {after}", "collective-permute"},
+    {"sum of parts {dim} over {axes}", "all-gather"},
+};
+
 // Cuts a piece of size `minor` off every axis that is larger.
 void CutOff(Axes& axes, int64_t minor) {
   Axes cut;
@@ -41,12 +58,12 @@ Sharding ToSharding(const ReshardState& state, const Axes& kept) {
 }
 
 bool IsWhole(const std::vector<Axes>& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const Axes& axes) { return axes.empty(); });
+  return std::ranges::all_of(dims, [](const Axes& axes) { return axes.empty(); });
 }
 
 bool PassesWhole(const std::vector<ReshardMove>& moves) {
-  return std::any_of(moves.begin(), moves.end(),
-                     [](const ReshardMove& move) { return IsWhole(move.after.dims); });
+  return std::ranges::any_of(moves,
+                             [](const ReshardMove& move) { return IsWhole(move.after.dims); });
 }
 
 // Pieces that overlap without nesting: only whole dimensions are common.
@@ -54,12 +71,8 @@ std::vector<ReshardMove> ByWholeDims(const hlo::Shape& shape, ReshardState state
                                      const ReshardState& target) {
   std::vector<ReshardMove> moves;
   if (!state.sums.empty()) {
-    const int64_t n = Product(state.sums);
-    ReshardState after = state;
-    after.sums.clear();
-    moves.push_back({ReshardKind::kAllReduce, -1, -1, state.sums, after,
-                     2 * (n - 1) * BytesOfShard(shape, state.dims) / n});
-    state = std::move(after);
+    moves.push_back(SumUp(shape, state));
+    state = moves.back().after;
   }
   for (size_t d = 0; d < state.dims.size(); ++d) {
     if (sharding::Joined(state.dims[d]) == sharding::Joined(target.dims[d])) continue;
@@ -164,36 +177,15 @@ bool Nested(int64_t size, int64_t coarse, int64_t fine) {
   return coarse == 1 || CeilDiv(size, coarse) == fine / coarse * CeilDiv(size, fine);
 }
 
+std::string_view MovedBy(ReshardKind kind) { return kKinds[static_cast<size_t>(kind)].moved_by; }
+
 std::string ToString(const ReshardPlan& plan, const Mesh& mesh) {
   std::string text;
   for (const ReshardStep& step : plan.steps) {
-    switch (step.kind) {
-      case ReshardKind::kSlice:
-        text += fmt::format("slice to {}", ToString(step.after, mesh));
-        break;
-      case ReshardKind::kAllGather:
-        text += fmt::format("all-gather {} over {}", step.dim, ToString(step.axes, mesh));
-        break;
-      case ReshardKind::kAllToAll:
-        text += fmt::format("all-to-all {}->{} over {}", step.dim, step.to_dim,
-                            ToString(step.axes, mesh));
-        break;
-      case ReshardKind::kCollectivePermute:
-        text += fmt::format("collective-permute to {}", ToString(step.after, mesh));
-        break;
-      case ReshardKind::kSumOfParts:
-        text += fmt::format("sum of parts {} over {}", step.dim, ToString(step.axes, mesh));
-        break;
-      case ReshardKind::kRefit:
-        text += fmt::format("refit {} to {}", step.dim, ToString(step.after, mesh));
-        break;
-      case ReshardKind::kAllReduce:
-        text += fmt::format("all-reduce over {}", ToString(step.axes, mesh));
-        break;
-      case ReshardKind::kReduceScatter:
-        text += fmt::format("reduce-scatter {} over {}", step.dim, ToString(step.axes, mesh));
-        break;
-    }
+    text += fmt::format(fmt::runtime(kKinds[static_cast<size_t>(step.kind)].text),
+                        fmt::arg("dim", step.dim), fmt::arg("to_dim", step.to_dim),
+                        fmt::arg("after", ToString(step.after, mesh)),
+                        fmt::arg("axes", ToString(step.axes, mesh)));
     if (step.bytes.value() != 0) text += fmt::format(" ({} bytes)", step.bytes.value());
     text += '\n';
   }

@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -52,6 +53,9 @@ enum class ReshardKind {
   kRefit,
   kSumOfParts,
 };
+
+// The collective that a value is moved by; "" for slices and for sums, which an op itself asks for.
+std::string_view MovedBy(ReshardKind kind);
 
 // What a link carries while a collective starts, and while it goes on by one hop. The cost
 // model says so of a chip (cost::LatencyOfReshards).

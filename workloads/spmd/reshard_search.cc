@@ -82,7 +82,7 @@ ReshardSearch::ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape
       }
     }
   }
-  std::sort(pieces_.begin(), pieces_.end());
+  std::ranges::sort(pieces_);
 }
 
 std::vector<ReshardMove> ReshardSearch::Shortest(const ReshardLatency& latency) const {
@@ -108,7 +108,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(const ReshardLatency& latency) 
       for (ReshardState at = to_; at != from_; at = best.at(at).previous) {
         moves.push_back(best.at(at).move);
       }
-      std::reverse(moves.begin(), moves.end());
+      std::ranges::reverse(moves);
       return moves;
     }
     for (ReshardMove& move : Moves(state)) {
@@ -161,9 +161,9 @@ bool ReshardSearch::MayGain(const ReshardState& state, size_t d, const Axes& axe
 void ReshardSearch::AddSlices(const ReshardState& state, size_t d,
                               std::vector<ReshardMove>& moves) const {
   for (const AxisRef& piece : pieces_) {
-    const bool used = Contains(state.sums, piece) || Contains(kept_, piece) ||
-                      std::any_of(state.dims.begin(), state.dims.end(),
-                                  [&](const Axes& axes) { return Contains(axes, piece); });
+    const bool used =
+        Contains(state.sums, piece) || Contains(kept_, piece) ||
+        std::ranges::any_of(state.dims, [&](const Axes& axes) { return Contains(axes, piece); });
     if (used || !MayGain(state, d, {piece})) continue;
     ReshardState after = state;
     after.dims[d].push_back(piece);
@@ -229,18 +229,22 @@ void ReshardSearch::AddRefit(const ReshardState& state, size_t d,
                    CeilDiv(line * it->second, mesh_.size())});
 }
 
-ReshardMove ReshardSearch::AllReduce(const ReshardState& state) const {
+ReshardMove SumUp(const hlo::Shape& shape, const ReshardState& state) {
   const int64_t n = Product(state.sums);
   ReshardState after = state;
   after.sums.clear();
-  return {
-      Kind::kAllReduce, -1, -1, state.sums, std::move(after), 2 * (n - 1) * ShardBytes(state) / n};
+  return {Kind::kAllReduce,
+          -1,
+          -1,
+          state.sums,
+          std::move(after),
+          2 * (n - 1) * BytesOfShard(shape, state.dims) / n};
 }
 
 // All sums at once, or those that a dimension continues with.
 void ReshardSearch::AddSums(const ReshardState& state, std::vector<ReshardMove>& moves) const {
   if (state.sums.empty()) return;
-  moves.push_back(AllReduce(state));
+  moves.push_back(SumUp(shape_, state));
   const int64_t bytes = ShardBytes(state);
   const auto scatter = [&](size_t d, const Axes& axes) {
     if (!MayGain(state, d, axes)) return;
@@ -272,8 +276,7 @@ void ReshardSearch::AddPermute(const ReshardState& state, std::vector<ReshardMov
     const Axes& have = state.dims[d];
     const Axes& want = to_.dims[d];
     same_counts = same_counts && Product(have) == Product(want);
-    if (std::all_of(want.begin(), want.end(),
-                    [&](const AxisRef& axis) { return Contains(have, axis); })) {
+    if (std::ranges::all_of(want, [&](const AxisRef& axis) { return Contains(have, axis); })) {
       reordered.dims[d] = want;
       for (const AxisRef& axis : have) {
         if (!Contains(want, axis)) reordered.dims[d].push_back(axis);
@@ -309,7 +312,7 @@ std::vector<ReshardMove> ReshardSearch::GatherAndSlice() const {
   std::vector<ReshardMove> moves;
   ReshardState state = from_;
   if (!state.sums.empty()) {
-    moves.push_back(AllReduce(state));
+    moves.push_back(SumUp(shape_, state));
     state = moves.back().after;
   }
   for (size_t d = 0; d < state.dims.size(); ++d) {

@@ -54,7 +54,6 @@ class ReshardSearch {
   void AddRefit(const ReshardState& state, size_t d, std::vector<ReshardMove>& moves) const;
   void AddSums(const ReshardState& state, std::vector<ReshardMove>& moves) const;
   void AddPermute(const ReshardState& state, std::vector<ReshardMove>& moves) const;
-  ReshardMove AllReduce(const ReshardState& state) const;
   std::vector<ReshardMove> Moves(const ReshardState& state) const;
   std::vector<ReshardMove> GatherAndSlice() const;
 
@@ -66,6 +65,9 @@ class ReshardSearch {
   mutable std::map<std::pair<int64_t, sharding::Axes>, int64_t> refits_;
   sharding::Axes pieces_;
 };
+
+// All partial sums are added up.
+ReshardMove SumUp(const hlo::Shape& shape, const ReshardState& state);
 
 // Bytes of one device's shard, padding included.
 int64_t BytesOfShard(const hlo::Shape& shape, const std::vector<sharding::Axes>& dims);

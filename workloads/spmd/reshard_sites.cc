@@ -19,29 +19,13 @@ using sharding::Axes;
 using sharding::AxisRef;
 using sharding::Sharding;
 
-// The step that moves most; nullopt: there are slices and sums only, which the op itself asks for.
+// What the step that moves most is moved by; nullopt: there are slices and sums only.
 std::optional<std::string_view> KindOf(const ReshardPlan& plan) {
   std::optional<std::string_view> kind;
   Bytes most{-1};
   for (const ReshardStep& step : plan.steps) {
-    std::string_view name;
-    switch (step.kind) {
-      case ReshardKind::kAllGather:
-      case ReshardKind::kSumOfParts:
-        name = "all-gather";
-        break;
-      case ReshardKind::kAllToAll:
-        name = "all-to-all";
-        break;
-      case ReshardKind::kCollectivePermute:
-      case ReshardKind::kRefit:
-        name = "collective-permute";
-        break;
-      case ReshardKind::kSlice:
-      case ReshardKind::kAllReduce:
-      case ReshardKind::kReduceScatter:
-        continue;
-    }
+    const std::string_view name = MovedBy(step.kind);
+    if (name.empty()) continue;
     if (step.bytes > most) most = step.bytes, kind = name;
   }
   return kind;
@@ -206,7 +190,7 @@ int32_t ReshardSites::Note(const Moved& moved, const Sharding& from, const Shard
     for (size_t i = 0; i < std::min(known.size(), constraints.size()); ++i) {
       const std::string& name = constraints[i].values[0];
       std::vector<std::string>& names = known[i].values;
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
     return it->second;
   }

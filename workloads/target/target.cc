@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
+
 namespace tpusim::target {
 namespace {
 
@@ -21,6 +23,13 @@ std::vector<int64_t> TileOfRows(const configs::ChipParams& chip, int64_t bits, i
 }
 
 }  // namespace
+
+const configs::Memory& Target::FastMemory() const {
+  for (const configs::Memory& memory : configs::kMemories) {
+    if (memory.on_chip && memory.planned && memory.capacity(chip()) > Bytes(0)) return memory;
+  }
+  return configs::MemoryOf(configs::MemorySpace::kVmem);
+}
 
 std::vector<int64_t> Target::TileOf(const hlo::Shape& array) const {
   const int64_t lanes = chip().vpu.lanes, sublanes = chip().vpu.sublanes;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/memory.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/shape.h"
-#include "workloads/target/memory_space.h"
 
 namespace tpusim::target {
 
@@ -21,7 +21,10 @@ class Target {
   // What the TPU compiler does on this chip where costs do not decide.
   const configs::Policy& policy() const { return chip().compiler; }
   // What the arrays of a program may take of a memory, by its number in layouts.
-  Bytes Usable(int64_t space) const { return MemorySpaceOf(space).capacity(chip()); }
+  Bytes Usable(int64_t space) const { return configs::MemoryOfNumber(space).usable(chip()); }
+  // Where arrays are moved to: to an on-chip memory that windows of kernels do not share, if the
+  // chip has one, or else to VMEM.
+  const configs::Memory& FastMemory() const;
   Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }
 
   // Tiles of the compiler's layout for an array, major tile first: the two fastest

@@ -67,8 +67,8 @@ TEST(Dma, AReadWaitsForItsStartLatency) {
   bench.dma->Issue(1, bench.Read(1000, note));
   EXPECT_TRUE(bench.HappensAt(501'000, [&] { return note.times.size() == 1; }));
   EXPECT_THAT(bench.probe.ended, ElementsAre(DmaBench::Ended{1, 3, 500'000, 501'000, 1000, 1000}));
-  EXPECT_EQ(bench.dma->Ended(1).In(isa::MemorySpace::kHbm), Bytes(1000));
-  EXPECT_EQ(bench.dma->Ended(0).In(isa::MemorySpace::kHbm), Bytes(0));
+  EXPECT_EQ(bench.dma->Ended(1).hbm(), Bytes(1000));
+  EXPECT_EQ(bench.dma->Ended(0).hbm(), Bytes(0));
 }
 
 TEST(Dma, AWriteWaitsForItsOwn) {
@@ -189,7 +189,7 @@ TEST(Dma, ABulkFlowThatOthersSlowIsFound) {
   Note note;
   bench.Elaborate();
   timing::MemoryBytes moved;
-  moved.In(isa::MemorySpace::kHbm) = Bytes(1000);
+  moved.hbm() = Bytes(1000);
   bench.dma->BeginBulk(0, moved, Picoseconds(1000), /*times=*/1000);
   bench.RunTo(10'000);
   EXPECT_FALSE(bench.dma->BulkIsSlowed(0, 0.01));

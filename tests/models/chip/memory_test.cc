@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/models/bench.h"
@@ -28,12 +29,12 @@ configs::ChipParams Params() {
   return params;
 }
 
+using configs::MemoryOf;
 using isa::MemorySpace;
-using timing::DeviceMemoryOf;
 
 TEST(Memory, VmemBelongsToAllCoresOfADevice) {
   events::Fluid fluid("fluid");
-  Memory vmem("vmem", DeviceMemoryOf(MemorySpace::kVmem), fluid, Params());
+  Memory vmem("vmem", MemoryOf(MemorySpace::kVmem), fluid, Params());
   EXPECT_EQ(vmem.resource(), std::nullopt);
   EXPECT_EQ(vmem.capacity(), Bytes(200));
   EXPECT_TRUE(vmem.Alloc("a", Bytes(150)).ok());
@@ -59,7 +60,7 @@ TEST(Memory, WindowsCountAsOftenAsTheyAreBuffered) {
 
 TEST(Memory, HbmServesItsEffectiveRateAndLeavesTheReserve) {
   events::Fluid fluid("fluid");
-  Memory hbm("hbm", DeviceMemoryOf(MemorySpace::kHbm), fluid, Params());
+  Memory hbm("hbm", MemoryOf(MemorySpace::kHbm), fluid, Params());
   EXPECT_EQ(fluid.network().Capacity(*hbm.resource()), 5e11);
   EXPECT_EQ(hbm.capacity(), Bytes(800));
   EXPECT_TRUE(hbm.Alloc("a", Bytes(800)).ok());
@@ -72,7 +73,7 @@ TEST(Memory, HbmServesItsEffectiveRateAndLeavesTheReserve) {
 struct HbmBench : testing::Bench {
   explicit HbmBench(sc_core::sc_module_name name = "bench") : Bench(name) {
     chip.hbm.efficiency = 0.5;
-    hbm.emplace("hbm", DeviceMemoryOf(MemorySpace::kHbm), fluid, chip);
+    hbm.emplace("hbm", MemoryOf(MemorySpace::kHbm), fluid, chip);
   }
   std::optional<Memory> hbm;
   testing::Note read, write;
@@ -95,14 +96,14 @@ TEST(Memory, CmemIsDividedAmongTheDevicesOfAChip) {
   params.cmem.bytes = Bytes(1000);
   params.cmem.bytes_per_second = BytesPerSecond(4e12);
   events::Fluid fluid("fluid");
-  Memory cmem("cmem", DeviceMemoryOf(MemorySpace::kCmem), fluid, params);
+  Memory cmem("cmem", MemoryOf(MemorySpace::kCmem), fluid, params);
   EXPECT_EQ(cmem.capacity(), Bytes(500));
   EXPECT_EQ(fluid.network().Capacity(*cmem.resource()), 2e12);
 }
 
 TEST(Memory, AChipMayHaveNoCmem) {
   events::Fluid fluid("fluid");
-  Memory cmem("cmem", DeviceMemoryOf(MemorySpace::kCmem), fluid, Params());
+  Memory cmem("cmem", MemoryOf(MemorySpace::kCmem), fluid, Params());
   EXPECT_EQ(cmem.resource(), std::nullopt);
   EXPECT_FALSE(cmem.Alloc("a", Bytes(1)).ok());
 }

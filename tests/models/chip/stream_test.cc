@@ -168,7 +168,7 @@ TEST(Stream, CopiesGoThroughItsChannel) {
   ASSERT_EQ(bench.dma.issued.size(), 1u);
   EXPECT_EQ(bench.dma.issued[0].channel, 4);
   EXPECT_TRUE(bench.dma.issued[0].transfer.write);
-  EXPECT_EQ(bench.dma.issued[0].transfer.accessed.In(isa::MemorySpace::kHbm), Bytes(30));
+  EXPECT_EQ(bench.dma.issued[0].transfer.accessed.hbm(), Bytes(30));
   EXPECT_EQ(bench.signals(), 0u);
   bench.dma.EndNext();
   bench.RunTo(0);

@@ -25,11 +25,11 @@ TEST(KernelSteps, OneStepMovesEverything) {
   KernelSteps steps;
   steps.Reset(kernel);
   EXPECT_EQ(steps.steps(), 1);
-  EXPECT_EQ(steps.At(0).fetch_double.In(isa::MemorySpace::kHbm), Bytes(10));
-  EXPECT_EQ(steps.At(0).fetch_single.In(isa::MemorySpace::kHbm), Bytes(7));
-  EXPECT_EQ(steps.At(0).write.In(isa::MemorySpace::kHbm), Bytes(5));
+  EXPECT_EQ(steps.At(0).fetch_double.hbm(), Bytes(10));
+  EXPECT_EQ(steps.At(0).fetch_single.hbm(), Bytes(7));
+  EXPECT_EQ(steps.At(0).write.hbm(), Bytes(5));
   EXPECT_EQ(steps.At(0).fraction, 1);
-  EXPECT_EQ(steps.At(1).fetch_double.In(isa::MemorySpace::kHbm), Bytes(0));
+  EXPECT_EQ(steps.At(1).fetch_double.hbm(), Bytes(0));
 }
 
 TEST(KernelSteps, WalksRowMajorWithPartialLastBlocks) {
@@ -58,11 +58,11 @@ TEST(KernelSteps, WalksRowMajorWithPartialLastBlocks) {
   for (int64_t s = 0; s < 6; ++s) {
     const StepPlan plan = steps.At(s);
     EXPECT_EQ(plan.fraction, expected[s].fraction) << s;
-    EXPECT_EQ(plan.fetch_double.In(isa::MemorySpace::kHbm).value(), expected[s].fetch) << s;
-    EXPECT_EQ(plan.write.In(isa::MemorySpace::kHbm).value(), expected[s].write) << s;
+    EXPECT_EQ(plan.fetch_double.hbm().value(), expected[s].fetch) << s;
+    EXPECT_EQ(plan.write.hbm().value(), expected[s].write) << s;
     EXPECT_EQ(plan.changed, expected[s].changed) << s;
     steps.At(s + 2);  // looking ahead changes nothing
-    EXPECT_EQ(steps.At(s + 1).fetch_single.In(isa::MemorySpace::kHbm), Bytes(0)) << s;
+    EXPECT_EQ(steps.At(s + 1).fetch_single.hbm(), Bytes(0)) << s;
   }
 }
 
@@ -78,8 +78,8 @@ TEST(KernelSteps, AResultThatStaysIsWrittenWhenItsBlockIsComplete) {
   const int64_t writes[] = {0, 16, 0, 16};
   const int64_t fetches[] = {9, 0, 0, 0};
   for (int64_t s = 0; s < 4; ++s) {
-    EXPECT_EQ(steps.At(s).write.In(isa::MemorySpace::kHbm).value(), writes[s]) << s;
-    EXPECT_EQ(steps.At(s).fetch_double.In(isa::MemorySpace::kHbm).value(), fetches[s]) << s;
+    EXPECT_EQ(steps.At(s).write.hbm().value(), writes[s]) << s;
+    EXPECT_EQ(steps.At(s).fetch_double.hbm().value(), fetches[s]) << s;
   }
 }
 

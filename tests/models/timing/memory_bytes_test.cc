@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 
@@ -33,8 +34,7 @@ isa::Window WindowOf(MemorySpace space, int64_t bytes, uint32_t moves_with = 0) 
 TEST(MemoryBytes, ACopyAccessesBothEnds) {
   const auto accessed = [](MemorySpace from, MemorySpace to) {
     const MemoryBytes bytes = AccessedBy({from, to, Bytes(10)});
-    return std::pair(bytes.In(isa::MemorySpace::kHbm).value(),
-                     bytes.In(isa::MemorySpace::kCmem).value());
+    return std::pair(bytes.hbm().value(), bytes.In(isa::MemorySpace::kCmem).value());
   };
   EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kVmem), std::pair(10L, 0L));
   EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kCmem), std::pair(10L, 10L));
@@ -69,8 +69,8 @@ TEST(MemoryBytes, TheSlowerMemoryDecides) {
 TEST(MemoryBytes, DevicesOfAChipHaveAPartEach) {
   configs::ChipParams chip = Params();
   chip.devices = chip.tensor_cores = 2;
-  EXPECT_EQ(DeviceMemoryOf(isa::MemorySpace::kCmem).rate(chip).value(), 1e12);
-  EXPECT_EQ(DeviceMemoryOf(MemorySpace::kCmem).capacity(chip), Bytes(500));
+  EXPECT_EQ(configs::MemoryOf(isa::MemorySpace::kCmem).rate(chip).value(), 1e12);
+  EXPECT_EQ(configs::MemoryOf(MemorySpace::kCmem).capacity(chip), Bytes(500));
 }
 
 TEST(MemoryBytes, TrafficAndLaunchTellHbmFromCmem) {

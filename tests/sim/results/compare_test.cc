@@ -70,7 +70,7 @@ TEST(CompareTest, EqualStepsSaySo) {
 
 TEST(CompareTest, MemoryIsMentionedWhenItDiffers) {
   Report b = SampleReport();
-  b.peak_hbm = Bytes(3'000'000'000);
+  b.peak.hbm() = Bytes(3'000'000'000);
   EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", b),
             "B takes as long as A; peak HBM 3.725 GiB -> 2.794 GiB");
 }

@@ -49,17 +49,15 @@ TEST(InvariantsTest, OperationsOfTheMainStreamFitIntoTheStep) {
 }
 
 TEST(InvariantsTest, NoStepBeatsItsHbmBound) {
-  EXPECT_THAT(MessageAfter([](Sample& s) {
-                s.timeline.devices[0].moved.In(isa::MemorySpace::kHbm) = Bytes(100'001'000);
-              }),
-              HasSubstr("less than its HBM bound of 100001000 ps"));
+  EXPECT_THAT(
+      MessageAfter([](Sample& s) { s.timeline.devices[0].moved.hbm() = Bytes(100'001'000); }),
+      HasSubstr("less than its HBM bound of 100001000 ps"));
 }
 
 TEST(InvariantsTest, EveryByteThroughHbmIsOfAnOperation) {
-  EXPECT_THAT(MessageAfter([](Sample& s) {
-                s.timeline.devices[0].moved.In(isa::MemorySpace::kHbm) = Bytes(30'001'000);
-              }),
-              HasSubstr("30001000 bytes went through HBM, operations account for 30000000"));
+  EXPECT_THAT(
+      MessageAfter([](Sample& s) { s.timeline.devices[0].moved.hbm() = Bytes(30'001'000); }),
+      HasSubstr("30001000 bytes went through HBM, operations account for 30000000"));
   EXPECT_THAT(MessageAfter([](Sample& s) { s.info.hbm_bytes = Bytes(40'000'000); }),
               HasSubstr("the kernels move 40000000 bytes through HBM, only 30000000 went there"));
 }
@@ -71,14 +69,10 @@ TEST(InvariantsTest, NoStepBeatsItsSerialCollectives) {
 
 TEST(InvariantsTest, NoHbmMovesMoreThanItsRate) {
   // 100 us at 1 TB/s are 100 MB.
-  EXPECT_EQ(MessageAfter([](Sample& s) {
-              s.timeline.devices[1].moved.In(isa::MemorySpace::kHbm) = Bytes(100'000'000);
-            }),
+  EXPECT_EQ(MessageAfter([](Sample& s) { s.timeline.devices[1].moved.hbm() = Bytes(100'000'000); }),
             "");
   EXPECT_THAT(
-      MessageAfter([](Sample& s) {
-        s.timeline.devices[1].moved.In(isa::MemorySpace::kHbm) = Bytes(110'000'000);
-      }),
+      MessageAfter([](Sample& s) { s.timeline.devices[1].moved.hbm() = Bytes(110'000'000); }),
       HasSubstr("device 1: 110000000 bytes through HBM in 100000000 ps is 1.100 of its rate"));
 }
 

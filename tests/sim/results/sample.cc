@@ -90,8 +90,8 @@ isa::ProgramInfo MakeInfo() {
                         .flops = Flops(1'000'000),
                         .model_flops = Flops(0),
                         .hbm_bytes = Bytes(10'000'000)};
-  p.peak_hbm = Bytes(4'000'000'000);
-  p.usable_hbm = Bytes(16'000'000'000);
+  p.peak.hbm() = Bytes(4'000'000'000);
+  p.usable.hbm() = Bytes(16'000'000'000);
   p.model_flops = Flops(6'000'000'000);
   p.hardware_flops = Flops(6'001'000'000);
   p.mxu_flops = Flops(6'000'000'000);
@@ -204,8 +204,8 @@ sim::Timeline MakeTimeline() {
     d.compute_busy = Microseconds(78);
     d.collective = Microseconds(80);
     d.exposed = Microseconds(20);
-    d.moved.In(isa::MemorySpace::kHbm) = Bytes(30'000'000);
-    d.peak_live.In(isa::MemorySpace::kHbm) = Bytes(4'000'000'000);
+    d.moved.hbm() = Bytes(30'000'000);
+    d.peak_live.hbm() = Bytes(4'000'000'000);
     const auto leaving = static_cast<int>(device == 0 ? Direction::kXPlus : Direction::kXMinus);
     d.sent[leaving] = Bytes(5'000'000);
     d.received[1 - leaving] = Bytes(5'000'000);

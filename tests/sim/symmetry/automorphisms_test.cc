@@ -132,8 +132,7 @@ TEST(Automorphisms, OrbitsAreExact) {
       ASSERT_NEAR(a.finish.value(), b.finish.value(), 10) << what << ", device " << d;
       ASSERT_EQ(a.sent, b.sent) << what << ", device " << d;
       ASSERT_EQ(a.received, b.received) << what << ", device " << d;
-      ASSERT_EQ(a.moved.In(isa::MemorySpace::kHbm), b.moved.In(isa::MemorySpace::kHbm))
-          << what << ", device " << d;
+      ASSERT_EQ(a.moved.hbm(), b.moved.hbm()) << what << ", device " << d;
     }
   }
 }

@@ -175,10 +175,9 @@ TEST(Classes, AnApproximationAccountsForAllBytesOfUnlikeSenders) {
   const absl::StatusOr<Timeline> timeline = Simulate(config, program, options);
   ASSERT_TRUE(timeline.ok()) << Message(timeline.status());
   ASSERT_EQ(timeline->folding.device_classes, 2);
-  EXPECT_EQ(timeline->devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(1000 + 2000));
-  EXPECT_EQ(timeline->devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(3000 + 1000));
-  EXPECT_EQ(timeline->ops[op].hbm_bytes,
-            timeline->devices[timeline->critical_device].moved.In(isa::MemorySpace::kHbm));
+  EXPECT_EQ(timeline->devices[1].moved.hbm(), Bytes(1000 + 2000));
+  EXPECT_EQ(timeline->devices[0].moved.hbm(), Bytes(3000 + 1000));
+  EXPECT_EQ(timeline->ops[op].hbm_bytes, timeline->devices[timeline->critical_device].moved.hbm());
 }
 
 // A relay from chip 3 down to chip 0. The approximation first puts chips 1 and 2, which run the

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/donation.h"
@@ -312,8 +313,8 @@ class Execution {
         if (of == leaf) place = buffer;
       }
     }
-    const target::MemorySpace& space =
-        target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace);
+    const configs::Memory& space =
+        configs::MemoryOfNumber(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace);
     Bytes bytes = space.planned ? target_.PaddedSize(shape) : Bytes(0);
     // Of a start, only one element is an array of its own.
     if (place < 0 && hlo::IsAsyncStart(i.opcode())) bytes = Bytes(0);

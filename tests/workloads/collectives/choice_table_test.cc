@@ -14,6 +14,7 @@
 
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
+#include "configs/xla_flags.h"
 #include "workloads/collectives/compiler_choice.h"
 
 namespace tpusim::collectives {
@@ -162,6 +163,36 @@ TEST(ChoiceTableTest, SmallSumsAreThoseOfThePolicy) {
   EXPECT_EQ(ChoiceOfCompiler(query).emitter, "SinglePhaseRingSumEmitter");
   query.operand += Bytes(1);
   EXPECT_EQ(ChoiceOfCompiler(query).emitter, "RotatedPincerShortEmitter");
+}
+
+// The flags beside the rows of rings each way move their limits, as --xla-flags sets them.
+TEST(ChoiceTableTest, FlagsMoveTheLimitsOfRingsEachWay) {
+  CompilerQuery query;
+  query.chip = query.policy.like = "v5e";
+  query.slice = {16, 16, 1};
+  query.operand = Bytes(4 * kMiB);
+  const auto strategy = [&](std::vector<int64_t> extents, const std::string& flags) {
+    configs::ChipParams chip = configs::LoadChip("v5e", "")->chip;
+    EXPECT_THAT(configs::ApplyXlaFlags(flags, chip).value(), IsEmpty()) << flags;
+    query.policy = chip.compiler;
+    query.members = 1;
+    for (const int64_t extent : extents) query.members *= extent;
+    query.extents = std::move(extents);
+    return ChoiceOfCompiler(query).strategy;
+  };
+  EXPECT_EQ(strategy({8}, ""), "UniDirection1DRingStrategy");
+  EXPECT_EQ(strategy({16}, ""), "StrategyRing");
+  EXPECT_EQ(strategy({16}, "--xla_tpu_uni_direction_ring_max_size=16"),
+            "UniDirection1DRingStrategy");
+  EXPECT_EQ(strategy({8}, "--xla_tpu_uni_direction_ring_max_size=4"), "StrategyRing");
+  const std::string plane = "--xla_tpu_uni_direction_ring_max_size_2d_plane=";
+  EXPECT_EQ(strategy({8, 8}, ""), "UniDirectionNDRingStrategy");
+  EXPECT_EQ(strategy({16, 16}, ""), "StrategyND");
+  EXPECT_EQ(strategy({16, 16}, plane + "16"), "UniDirectionNDRingStrategy");
+  EXPECT_EQ(strategy({8, 8}, plane + "4"), "StrategyND");
+  query.operand = Bytes(64 * kKiB);
+  EXPECT_EQ(strategy({8}, ""), "StrategyRing");
+  EXPECT_EQ(strategy({8}, "--xla_jf_single_phase_ring_max_kib=64"), "");
 }
 
 // A new choice is a row of data: here all-gathers of 32 MiB and more over planes of v6e as two

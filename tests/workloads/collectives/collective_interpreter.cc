@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/flow/network.h"
 #include "models/timing/collective_timing.h"
@@ -53,7 +54,7 @@ class BodyInterpreter {
           network_.AddResource("die link", config.chip.ici.die_to_die_bytes_per_second));
     }
     for (int64_t d = 0; d < config.devices(); ++d) {
-      memory_.push_back(network_.AddResource("memory", timing::HbmRate(config.chip)));
+      memory_.push_back(network_.AddResource("memory", configs::HbmRate(config.chip)));
     }
     if (config.topology.slices() == 1) return;
     for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {

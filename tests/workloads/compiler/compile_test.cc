@@ -59,7 +59,7 @@ TEST(CompileTest, KernelsOfEqualLayersAreSearchedOnce) {
     EXPECT_EQ(result->kernel_searches, expected) << layers << " layers";
     EXPECT_EQ(result->program.programs.size(), 1U);
     // x, x', and per layer one array that is updated in place.
-    EXPECT_LE(result->program.info.peak_hbm, Bytes((layers + 3) * int64_t{1024} * 1024));
+    EXPECT_LE(result->program.info.peak.hbm(), Bytes((layers + 3) * int64_t{1024} * 1024));
   }
 }
 

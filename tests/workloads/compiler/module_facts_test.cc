@@ -9,7 +9,7 @@
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/examples.h"
 #include "workloads/compiler/compile.h"
-#include "workloads/compiler/device_placement.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/passes.h"
@@ -82,8 +82,7 @@ TEST(ModuleFacts, WhatIsKeptIsTrueAfterEveryPass) {
     };
     std::vector<passes::PassRun> runs;
     const auto done =
-        passes::RunPipeline(passes::ParsePipeline(std::string(passes::kDefaultPipeline)).value(),
-                            *module, context, options, runs);
+        passes::RunPipeline(passes::ParsePipeline("").value(), *module, context, options, runs);
     ASSERT_TRUE(done.ok()) << file << Message(done.status());
   }
   EXPECT_GT(kept_plans, 50);

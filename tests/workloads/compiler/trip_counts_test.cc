@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/compiler/open_figures.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::compiler {

@@ -1,8 +1,7 @@
-#include "workloads/cost/replay.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/workloads/cost/small_graph.h"
+#include "workloads/cost/schedule_graph.h"
 
 namespace tpusim::cost {
 namespace {

@@ -12,7 +12,6 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/stated_time.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -229,7 +228,24 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   EXPECT_GE(total, 512 + 1024 + 512);
   EXPECT_LE(total, 2200 + 3 * chip.mxu.result_latency_cycles);
 
+  // An array of 256 registers, and two of 64: of these only chips with fewer registers spill any.
+  scores.set_spilled_bytes(0);
+  for (const auto& [bytes, count] : {std::pair{4 * kScores, 1}, {kScores, 2}}) {
+    tpusim::KernelArray& array = *scores.add_arrays();
+    array.set_bytes(bytes);
+    array.set_count(count);
+  }
+  SetCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
+  EXPECT_EQ(Build(call).block.store, 256);
+  EXPECT_EQ(Build(call).block.load, 256 + 1);  // and its block
+  configs::Config few = target_.config();
+  few.chip.vpu.registers = 63;
+  EXPECT_EQ(BuildKernel(*call, target::Target(few)).value().block.store, 256 + 2 * 64);
+  few.chip.vpu.registers = 256;
+  EXPECT_EQ(BuildKernel(*call, target::Target(few)).value().block.store, 0);
+
   // What loops add comes to the stage of the same place.
+  scores.set_spilled_bytes(4 * kScores);
   tpusim::KernelLoop& loop = *message.add_loops();
   loop.set_name("k/loop.0");
   loop.mutable_pass()->set_flops(scores.flops());
@@ -239,12 +255,18 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   ASSERT_EQ(looped.stages.size(), 3);
   EXPECT_EQ(looped.stages[0].flops, Flops(4 * kProduct));
   EXPECT_EQ(looped.stages[0].spilled, Bytes(4 * 4 * kScores));
+  ASSERT_EQ(looped.stages[0].arrays.size(), 4);
+  EXPECT_EQ(looped.stages[0].arrays[3].bytes, Bytes(kScores));
+  EXPECT_EQ(looped.stages[0].arrays[3].count, 6);
   EXPECT_EQ(looped.stages[2].flops, Flops(kProduct));
 
   message.mutable_stages(1)->set_flops(1);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("do not add up"));
   message.mutable_stages(0)->set_spilled_bytes(-1);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("less than no work"));
+  message.mutable_stages(0)->set_spilled_bytes(0);
+  message.mutable_stages(0)->mutable_arrays(0)->set_count(int64_t{1} << 62);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("an impossible size"));
 }
 
 // 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3

@@ -18,10 +18,9 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/kernels.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/sort_cost.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
@@ -58,7 +57,7 @@ void SetImageDimensions(Instruction* conv) {
 TEST_F(KernelFamilies, GatherMovesTheRowsThatItPicks) {
   Instruction* gather = MakeGather(m_, F32({32000, 1024}), 2048, F32({2048, 1024}));
   // 2048 rows of 1024 words.
-  const IndexedAccess access = AccessOfGather(*gather, target_);
+  const IndexedAccess access = IndexedAccessOf(*gather, target_);
   EXPECT_EQ(access.count, 2048);
   EXPECT_EQ(access.slice_bytes, Bytes(4096));
   // 8 scalar operations and one issue per row; 256 x 8 registers are stored.
@@ -73,10 +72,10 @@ TEST_F(KernelFamilies, ANarrowRowDragsItsNeighbourAlong) {
   // Two rows of bf16 share a 32-bit word: 2 x 2048 bytes for one row.
   const Shape table = MakeShape(PrimitiveType::kBf16, {32000, 1024});
   Instruction* gather = MakeGather(m_, table, 16, MakeShape(PrimitiveType::kBf16, {16, 1024}));
-  EXPECT_EQ(AccessOfGather(*gather, target_).slice_bytes, Bytes(4096));
+  EXPECT_EQ(IndexedAccessOf(*gather, target_).slice_bytes, Bytes(4096));
   // A row of three words is one granule of 32 bytes.
   Instruction* thin = MakeGather(m_, F32({32000, 3}), 16, F32({16, 3}));
-  EXPECT_EQ(AccessOfGather(*thin, target_).slice_bytes, Bytes(32));
+  EXPECT_EQ(IndexedAccessOf(*thin, target_).slice_bytes, Bytes(32));
 }
 
 TEST_F(KernelFamilies, ScatterReadsCombinesAndWrites) {

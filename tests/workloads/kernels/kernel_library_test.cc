@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/memory.h"
 #include "models/isa/program.h"
 #include "models/timing/kernel_time.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
@@ -133,7 +134,8 @@ TEST_F(KernelLibraryTest, WhateverAKernelFollowsFromTellsThemApart) {
   layer.lhs = F32({256, 1024});
   layer.rhs = F32({1024, 128});
   expect_new(MakeLayer(m_, layer));
-  for (const int64_t space : {hlo::kVmemSpace, hlo::kCmemSpace}) {
+  for (const int64_t space :
+       {hlo::kVmemSpace, configs::MemoryOf(configs::MemorySpace::kCmem).number}) {
     layer = {};
     layer.lhs.layout.memory_space = space;
     expect_new(MakeLayer(m_, layer));

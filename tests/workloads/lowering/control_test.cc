@@ -8,13 +8,13 @@
 #include "configs/config.h"
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/cost/collective_request.h"
+#include "workloads/cost/collective_decisions.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/annotate/annotate.h"
-#include "workloads/passes/host/placement.h"
+#include "workloads/passes/host/host.h"
 
 namespace tpusim::lowering {
 namespace {

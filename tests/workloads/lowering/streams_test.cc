@@ -1,12 +1,11 @@
-#include "workloads/lowering/streams.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/lowering/operations.h"
+#include "workloads/passes/collectives/collectives.h"
 
 namespace tpusim::lowering {
 namespace {

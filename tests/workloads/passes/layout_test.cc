@@ -6,7 +6,6 @@
 
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/passes/layout/order_classes.h"
-#include "workloads/passes/layout/same_bytes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/small_module.h"
@@ -13,6 +14,8 @@
 
 namespace tpusim::passes {
 namespace {
+
+constexpr int64_t kCmemSpace = configs::MemoryOf(configs::MemorySpace::kCmem).number;
 
 using ::testing::HasSubstr;
 
@@ -46,13 +49,13 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   m.Return({y});
   Place(m);
   EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
-  EXPECT_EQ(SpaceOf(t), hlo::kCmemSpace);
-  EXPECT_EQ(SpaceOf(row), hlo::kCmemSpace);  // another name of it
-  EXPECT_EQ(SpaceOf(u), hlo::kCmemSpace);
+  EXPECT_EQ(SpaceOf(t), kCmemSpace);
+  EXPECT_EQ(SpaceOf(row), kCmemSpace);  // another name of it
+  EXPECT_EQ(SpaceOf(u), kCmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
   // 512 KiB each: t and u live together while u is made; x and y fill HBM.
   const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
-  EXPECT_EQ(plan.PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan.PeakOf(kCmemSpace), Bytes(1024 * kKiB));
   EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
   EXPECT_EQ(plan.live_at_peak.size(), 2u);
 }
@@ -121,9 +124,9 @@ TEST(Cmem, WhatIsCopiedToHbmMakesRoomWhenTheCopyIsOver) {
   m.entry().set_schedule(order);
   ASSERT_TRUE(Assign(m).ok());
   const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
-  EXPECT_LE(plan.PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
+  EXPECT_LE(plan.PeakOf(kCmemSpace), Bytes(128 * kMiB));
   for (size_t n = 0; n < made.size(); ++n) {
-    EXPECT_EQ(SpaceOf(made[n]), hlo::kCmemSpace);
+    EXPECT_EQ(SpaceOf(made[n]), kCmemSpace);
     EXPECT_EQ(CopiedBy(m.entry().root()->operand(3 * n)), made[n]);
   }
 }
@@ -180,17 +183,16 @@ TEST(Cmem, WhatLivesTogetherHasToFit) {
   m.Return({d});
   Place(m);
   EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
-  EXPECT_EQ(SpaceOf(b), hlo::kCmemSpace);
-  EXPECT_EQ(SpaceOf(c), hlo::kCmemSpace);
-  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(hlo::kCmemSpace),
-            Bytes(128 * kMiB));
+  EXPECT_EQ(SpaceOf(b), kCmemSpace);
+  EXPECT_EQ(SpaceOf(c), kCmemSpace);
+  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(kCmemSpace), Bytes(128 * kMiB));
 }
 
 TEST(Cmem, StatedPlacesThatDoNotFitAreErrors) {
   SmallModule m("v4-2x2x1");
   Instruction* x = m.Parameter({65536, 1024});  // 256 MiB
   hlo::Shape shape = x->shape();
-  shape.layout.memory_space = hlo::kCmemSpace;
+  shape.layout.memory_space = kCmemSpace;
   x->set_shape(shape);
   m.Return({m.Add(Opcode::kAbs, {65536, 1024}, {x})});
   Place(m);

@@ -35,7 +35,7 @@ TEST(Passes, HaveNamesAndOptionsOfTheirOwn) {
       EXPECT_TRUE(options.insert(option.name).second) << pass.name << " " << option.name;
     }
   }
-  EXPECT_TRUE(ParsePipeline(kDefaultPipeline).ok());
+  EXPECT_TRUE(ParsePipeline(DefaultPipeline()).ok());
 }
 
 TEST(PipelineText, StepsHaveOptionsAndGroups) {
@@ -98,7 +98,7 @@ SmallModule& Chain(SmallModule& m) {
 TEST(Pipeline, AGroupEndsWhenARoundChangesNothing) {
   SmallModule m;
   Chain(m);
-  const Pass pass = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
+  const Pass pass = {"remove", "", Phase::kOptimize, RemoveOneTanh};
   PipelineStep group;
   group.group = {{&pass, {}, {}}};
   std::vector<PassRun> runs;
@@ -120,7 +120,7 @@ TEST(Pipeline, AGroupEndsWhenARoundChangesNothing) {
 TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
   SmallModule m;
   Chain(m);
-  const Pass pass = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
+  const Pass pass = {"remove", "", Phase::kOptimize, RemoveOneTanh};
   PipelineOptions options;
   int64_t runs_seen = 0;
   options.after_pass = [&](const PassRun&, const hlo::Module& module) {
@@ -136,7 +136,7 @@ TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
 }
 
 TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
-  const Pass pass = {"break", "", Phase::kOptimize, {}, BreakShapes};
+  const Pass pass = {"break", "", Phase::kOptimize, BreakShapes};
   for (const bool verify : {true, false}) {
     SmallModule m;
     Chain(m);
@@ -161,8 +161,8 @@ absl::StatusOr<bool> AppendTanh(hlo::Module& module, const PassContext&, const O
 }
 
 TEST(Pipeline, APassThatKeepsNoOrderDropsItWithWhatItChanges) {
-  const Pass remove = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
-  const Pass append = {"append", "", Phase::kSchedule, {}, AppendTanh};
+  const Pass remove = {"remove", "", Phase::kOptimize, RemoveOneTanh};
+  const Pass append = {"append", "", Phase::kSchedule, AppendTanh};
   SmallModule m;
   Instruction* x = m.Parameter({8});
   Instruction* tanh = m.Add(Opcode::kTanh, {8}, {x});

@@ -1,8 +1,6 @@
 // What MovesNothing calls a bitcast leaves every element at its address. Addresses are counted
 // here from the definition of tiles, element by element.
 
-#include "workloads/passes/layout/same_bytes.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/passes/layout/order_classes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,5 +1,5 @@
 // Which concatenations are an array read round and round.
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 #include "tests/workloads/sharding/rules_test_util.h"
 

@@ -1,4 +1,4 @@
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 
 #include <gtest/gtest.h>
 

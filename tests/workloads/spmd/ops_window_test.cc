@@ -1,10 +1,9 @@
 // What a device receives when a window moves over a split dimension.
 #include <gtest/gtest.h>
 
-#include "workloads/spmd/ops/spatial.h"
-#include "workloads/spmd/ops/window.h"
+#include "workloads/spmd/emit/window.h"
 
-namespace tpusim::spmd::ops {
+namespace tpusim::spmd {
 namespace {
 
 const sharding::Axes kFour = {{0, 1, 4}};
@@ -85,4 +84,4 @@ TEST(SpatialWindowTest, HolesAtTheSamePlacesOfEveryShard) {
 }
 
 }  // namespace
-}  // namespace tpusim::spmd::ops
+}  // namespace tpusim::spmd

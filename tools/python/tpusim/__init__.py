@@ -51,6 +51,7 @@ from tpusim.timeline import Timeline
 from tpusim.version import __version__ as __version__
 from tpusim.workload import (
     DeviceCoordinates,
+    KernelArray,
     KernelBlock,
     KernelCost,
     KernelLoop,
@@ -71,6 +72,7 @@ __all__ = [
     "CaptureError",
     "DeviceCoordinates",
     "Error",
+    "KernelArray",
     "KernelBlock",
     "KernelCost",
     "KernelLoop",

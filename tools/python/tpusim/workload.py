@@ -67,17 +67,26 @@ class KernelProduct:
 
 
 @dataclasses.dataclass(frozen=True)
+class KernelArray:
+    """`count` arrays of so many bytes, one after another."""
+
+    bytes: int
+    count: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
 class KernelStage:
     """What of a kernel's body may run side by side; its stages run one after another.
 
-    `spilled_bytes` are those of arrays that registers do not hold: each is stored to VMEM once and
-    loaded once.
+    `arrays` are there as a whole at some time: each that the chip's registers do not hold is stored
+    to VMEM once and loaded once. `spilled_bytes` are so on every chip.
     """
 
     flops: int = 0
     transcendentals: int = 0
     spilled_bytes: int = 0
     products: tuple[KernelProduct, ...] = ()
+    arrays: tuple[KernelArray, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,7 +292,8 @@ def _kernel_message(kernel: KernelCost) -> bytes:
     for stage in kernel.stages:
         amounts = _message(stage.flops, stage.transcendentals, stage.spilled_bytes)
         products = [wire.blob(4, _product_message(product)) for product in stage.products]
-        fields.append(wire.blob(11, amounts + wire.serialize(products)))
+        arrays = [wire.blob(5, _message(array.bytes, array.count)) for array in stage.arrays]
+        fields.append(wire.blob(11, amounts + wire.serialize([*products, *arrays])))
     fields += [wire.blob(12, sentence) for sentence in kernel.assumed]
     if kernel.picoseconds:
         fields.append(wire.integer(13, kernel.picoseconds))
@@ -334,6 +344,10 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
     def products(of: Iterable[wire.Field], which: int) -> tuple[KernelProduct, ...]:
         return tuple(_product_from(wire.parse(p)) for p in wire.all_bytes(of, which))
 
+    def arrays(of: Iterable[wire.Field], which: int) -> tuple[KernelArray, ...]:
+        parsed = map(wire.parse, wire.all_bytes(of, which))
+        return tuple(KernelArray(number(a, 1), number(a, 2)) for a in parsed)
+
     return KernelCost(
         wire.text(fields, 1),
         *(number(fields, i) for i in range(2, 6)),
@@ -350,7 +364,10 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
             for loop in map(wire.parse, wire.all_bytes(fields, 9))
         ),
         wire.text(fields, 10),
-        tuple(KernelStage(*(number(s, i) for i in range(1, 4)), products(s, 4)) for s in stages),
+        tuple(
+            KernelStage(*(number(s, i) for i in range(1, 4)), products(s, 4), arrays(s, 5))
+            for s in stages
+        ),
         tuple(b.decode() for b in wire.all_bytes(fields, 12)),
         number(fields, 13),
     )

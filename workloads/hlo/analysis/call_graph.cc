@@ -53,7 +53,7 @@ absl::StatusOr<std::unordered_map<const Computation*, int64_t>> ExecutionsOf(
     if (callers.empty()) times = 1;
     for (const Instruction* caller : callers) {
       const std::vector<Computation*> run = RunBy(*caller);
-      if (std::find(run.begin(), run.end(), *c) == run.end()) continue;
+      if (std::ranges::find(run, *c) == run.end()) continue;
       int64_t more = executions.at(caller->parent());
       if (caller->opcode() == Opcode::kWhile) {
         ASSIGN_OR_RETURN(const int64_t once, trips(*caller));

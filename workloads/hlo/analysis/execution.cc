@@ -40,8 +40,8 @@ absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
   }
   if (IsCollective(opcode)) return Execution::kCollective;
   if (opcode == Opcode::kCustomCall) {
-    // Reserves memory and leaves it as it is.
-    if (i.attrs().custom_call_target() == kAllocateBuffer) return Execution::kNothing;
+    // They reserve memory, or say what lies in it, and leave it as it is.
+    if (IsCallOf(i, kAllocateBuffer) || IsCallOf(i, kConcatBitcast)) return Execution::kNothing;
     return PlacementOf(i) ? Execution::kTransfer : Execution::kKernel;
   }
   if (RunsAsKernel(opcode)) return Execution::kKernel;

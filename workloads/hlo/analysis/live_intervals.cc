@@ -119,8 +119,7 @@ class Visit {
 
   int32_t BufferOf(int32_t array) const { return array == kNoArray ? kNoBuffer : buffers_[array]; }
   bool IsAmong(std::span<const int32_t> arrays, int32_t buffer) const {
-    return std::any_of(arrays.begin(), arrays.end(),
-                       [&](int32_t a) { return BufferOf(a) == buffer; });
+    return std::ranges::any_of(arrays, [&](int32_t a) { return BufferOf(a) == buffer; });
   }
 
   void Use(const Instruction& i, int32_t buffer, size_t n, bool writes) {

@@ -1,14 +1,13 @@
 #include "workloads/hlo/io/attached_workload.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "configs/status_macros.h"
+#include "workloads/hlo/io/wire.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -20,13 +19,8 @@ constexpr char kAttribute[] = "tpusim.workload";
 void AttachWorkload(const tpusim::Workload& workload, pb::HloModuleProto& module) {
   tpusim::Workload without = workload;
   without.clear_hlo_module();
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  without.SerializeToCodedStream(&coded);
-  coded.Trim();
-  (*module.mutable_frontend_attributes()->mutable_map())[kAttribute] = absl::Base64Escape(bytes);
+  (*module.mutable_frontend_attributes()->mutable_map())[kAttribute] =
+      absl::Base64Escape(SerializeDeterministic(without));
 }
 
 absl::StatusOr<std::optional<tpusim::Workload>> DetachWorkload(pb::HloModuleProto& module) {

@@ -17,6 +17,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/own_frames.h"
@@ -302,6 +303,23 @@ absl::Status CheckWorkload(const tpusim::Workload& workload) {
   return absl::OkStatus();
 }
 
+// What the TPU compiler wrote is the program of one device.
+void NoteCompiled(ImportedWorkload& out) {
+  if (out.partitioned || !IsCompiled(*out.module)) return;
+  out.compiled = out.partitioned = true;
+  out.num_partitions = std::max<int64_t>(1, out.num_partitions);
+}
+
+// How many devices a module has been compiled for; 0 if it does not say so. Counts that make no
+// sense are none.
+int64_t DevicesAssigned(const pb::HloModuleProto& module) {
+  constexpr int64_t kMost = 1 << 24;
+  const auto& assignment = module.device_assignment();
+  const int64_t replicas = assignment.replica_count(), partitions = assignment.computation_count();
+  if (replicas < 1 || replicas > kMost || partitions < 1 || partitions > kMost) return 0;
+  return replicas * partitions;
+}
+
 absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t max_parsed) {
   if (bytes.empty()) return UserError(fmt::format("the file is empty; {}", kWhatToDo));
   if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
@@ -317,6 +335,7 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     out.module = std::move(parsed.module);
     out.num_partitions = parsed.num_partitions;
     out.container = "HLO text";
+    NoteCompiled(out);
     return out;
   }
   pb::HloModuleProto module;
@@ -347,7 +366,9 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     AttributeToOwnFrames({out.workload.library_files().begin(), out.workload.library_files().end()},
                          *module.mutable_stack_frame_index());
   }
+  if (out.num_partitions == 0) out.num_partitions = DevicesAssigned(module);
   ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
+  NoteCompiled(out);
   return out;
 }
 

@@ -22,8 +22,10 @@ struct ImportedWorkload {
   std::string container;  // "Workload", "HloModuleProto", "HloProto", ...
   // From the container's configuration where it has one, else 0.
   int64_t num_partitions = 0;
-  // What `tpusim compile --emit partitioned` wrote: the program of one device.
+  // The program of one device: what `tpusim compile --emit partitioned` wrote, or the TPU compiler.
   bool partitioned = false;
+  // By the TPU compiler (hlo/analysis/compiled.h).
+  bool compiled = false;
 };
 
 // Accepts a Workload, HloModuleProto, HloProto, HloModuleProtoWithConfig,

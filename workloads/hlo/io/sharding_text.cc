@@ -70,20 +70,10 @@ std::string NamedText(const pb::NamedShardingProto& named) {
 }
 
 std::string TypeText(int type) {
-  switch (type) {
-    case pb::OpSharding::REPLICATED:
-      return "replicated";
-    case pb::OpSharding::MAXIMAL:
-      return "maximal";
-    case pb::OpSharding::MANUAL:
-      return "manual";
-    case pb::OpSharding::UNKNOWN:
-      return "unknown";
-    case pb::OpSharding::UNREDUCED:
-      return "unreduced";
-    default:
-      return fmt::format("type {}", type);
+  for (const auto& [name, known] : kShardingTypes) {
+    if (type == known) return std::string(name);
   }
+  return fmt::format("type {}", type);
 }
 
 }  // namespace

@@ -6,10 +6,19 @@
 #define TPUSIM_WORKLOADS_HLO_IO_SHARDING_TEXT_H_
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "workloads/hlo/hlo.pb.h"
 
 namespace tpusim::hlo {
+
+// What a sharding may be instead of a list of devices.
+inline constexpr std::pair<std::string_view, pb::OpSharding::Type> kShardingTypes[] = {
+    {"replicated", pb::OpSharding::REPLICATED}, {"manual", pb::OpSharding::MANUAL},
+    {"unknown", pb::OpSharding::UNKNOWN},       {"unreduced", pb::OpSharding::UNREDUCED},
+    {"maximal", pb::OpSharding::MAXIMAL},
+};
 
 // {devices=[4,1,2]<=[8] last_tile_dim_replicate}, {replicated}, {{...}, {...}},
 // {mesh['a'=2,'b'=4], [{'a'}, {}]}

@@ -1,6 +1,7 @@
 #include "workloads/hlo/io/text_parser.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <optional>
@@ -52,6 +53,9 @@ class TextParser {
         ASSIGN_OR_RETURN(scheduled_, text_.Bool());
       } else if (key == "num_partitions") {
         ASSIGN_OR_RETURN(parsed_.num_partitions, text_.Integer());
+      } else if (key == "replica_count") {
+        ASSIGN_OR_RETURN(const int64_t replicas, text_.Integer());
+        if (parsed_.num_partitions == 0) parsed_.num_partitions = replicas;
       } else if (key == "input_output_alias") {
         RETURN_IF_ERROR(ParseAliases(*fields.mutable_input_output_alias()));
       } else if (key == "buffer_donor") {
@@ -122,42 +126,27 @@ class TextParser {
       }
     }
     if (text_.Take("FileLocations")) {
-      while (is_row()) {
-        auto* location = index.add_file_locations();
-        ASSIGN_OR_RETURN(const auto row, ParseRow());
-        location->set_file_name_id(row("file_name_id"));
-        location->set_function_name_id(row("function_name_id"));
-        location->set_line(row("line"));
-        location->set_column(row("column"));
-      }
+      while (is_row()) RETURN_IF_ERROR(ParseRow(index.add_file_locations()));
     }
     if (text_.Take("StackFrames")) {
-      while (is_row()) {
-        auto* frame = index.add_stack_frames();
-        ASSIGN_OR_RETURN(const auto row, ParseRow());
-        frame->set_file_location_id(row("file_location_id"));
-        frame->set_parent_frame_id(row("parent_frame_id"));
-      }
+      while (is_row()) RETURN_IF_ERROR(ParseRow(index.add_stack_frames()));
     }
     if (index.file_names_size() == 0) parsed_.module->mutable_fields().clear_stack_frame_index();
     return absl::OkStatus();
   }
 
-  // 3 {line=4 column=7}: the value of a name, 0 where it is missing.
-  absl::StatusOr<std::function<int32_t(std::string_view)>> ParseRow() {
+  // 3 {line=4 column=7}: numbers of fields of the row, which are 0 where they are missing.
+  absl::Status ParseRow(google::protobuf::Message* row) {
     RETURN_IF_ERROR(text_.Integer().status());
     RETURN_IF_ERROR(text_.Expect("{"));
-    std::map<std::string, int32_t, std::less<>> values;
     while (!text_.Take("}")) {
-      const std::string key(text_.Word());
+      const auto* field = row->GetDescriptor()->FindFieldByName(std::string(text_.Word()));
       RETURN_IF_ERROR(text_.Expect("="));
       ASSIGN_OR_RETURN(const int64_t value, text_.Integer());
-      values[key] = static_cast<int32_t>(value);
+      if (field == nullptr) continue;
+      row->GetReflection()->SetInt32(row, field, static_cast<int32_t>(value));
     }
-    return [values = std::move(values)](std::string_view key) {
-      const auto found = values.find(key);
-      return found == values.end() ? 0 : found->second;
-    };
+    return absl::OkStatus();
   }
 
   absl::Status ParseComputation() {

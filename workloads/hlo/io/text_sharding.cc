@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/io/sharding_text.h"
 #include "workloads/hlo/io/text_values.h"
 
 namespace tpusim::hlo {
@@ -127,14 +128,9 @@ absl::Status ParseNamed(TextCursor& text, pb::NamedShardingProto& named) {
 }
 
 absl::StatusOr<pb::OpSharding::Type> TypeOf(TextCursor& text) {
-  static constexpr std::pair<std::string_view, pb::OpSharding::Type> kTypes[] = {
-      {"replicated", pb::OpSharding::REPLICATED}, {"manual", pb::OpSharding::MANUAL},
-      {"unknown", pb::OpSharding::UNKNOWN},       {"unreduced", pb::OpSharding::UNREDUCED},
-      {"maximal", pb::OpSharding::MAXIMAL},
-  };
   const size_t begin = text.Begin();
   const std::string_view word = text.Word();
-  for (const auto& [name, type] : kTypes) {
+  for (const auto& [name, type] : kShardingTypes) {
     if (word == name) return type;
   }
   return text.ErrorAt(begin, "no kind of sharding is called so");

@@ -60,7 +60,7 @@ void SetDotDims(Instruction* dot, const DotDims& dims) {
 std::vector<int64_t> FreeDims(int64_t rank, const std::vector<int64_t>& contracting,
                               const std::vector<int64_t>& batch) {
   const auto contains = [](const std::vector<int64_t>& list, int64_t d) {
-    return std::find(list.begin(), list.end(), d) != list.end();
+    return std::ranges::find(list, d) != list.end();
   };
   std::vector<int64_t> free;
   for (int64_t d = 0; d < rank; ++d) {
@@ -204,6 +204,11 @@ int32_t ReshardSiteOf(const Instruction& collective) {
 }
 void SetReshardSite(Instruction* collective, int32_t site) {
   if (site >= 0) SetFrontendAttribute(collective, kReshardSite, std::to_string(site));
+}
+
+bool IsCallOf(const Instruction& instruction, std::string_view target) {
+  return instruction.opcode() == Opcode::kCustomCall &&
+         instruction.attrs().custom_call_target() == target;
 }
 
 bool IsOffLoaded(const Instruction& start) {

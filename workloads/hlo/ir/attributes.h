@@ -123,6 +123,9 @@ const Instruction& WrappedBy(const Instruction& start);
 
 // Target of the call that stands for memory with arbitrary content.
 inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
+// Of the call that names an array whose pieces, its operands, lie behind each other already.
+inline constexpr std::string_view kConcatBitcast = "ConcatBitcast";
+bool IsCallOf(const Instruction& instruction, std::string_view target);
 // Calls that move a value between the memories of device and host.
 inline constexpr std::string_view kMoveToHost = "MoveToHost";
 enum class Placement { kToHost, kToDevice };

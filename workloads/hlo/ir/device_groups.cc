@@ -111,7 +111,7 @@ absl::StatusOr<Groups> FromMeshAxes(const pb::MeshAxesReplicaGroupListProto& pro
   std::vector<int64_t> dims;
   std::vector<std::vector<int64_t>> factors_of_run(runs.size());
   for (int a = 0; a < num_axes; ++a) {
-    std::sort(cuts[a].begin(), cuts[a].end());
+    std::ranges::sort(cuts[a]);
     cuts[a].erase(std::unique(cuts[a].begin(), cuts[a].end()), cuts[a].end());
     for (size_t c = 1; c < cuts[a].size(); ++c) {
       if (cuts[a][c] % cuts[a][c - 1] != 0) return UserError("sub-axes do not divide each other");
@@ -127,7 +127,7 @@ absl::StatusOr<Groups> FromMeshAxes(const pb::MeshAxesReplicaGroupListProto& pro
   int64_t group_size = 1;
   for (const auto& factors : factors_of_run) {
     for (int64_t f : factors) {
-      if (std::find(grouped.begin(), grouped.end(), f) != grouped.end()) {
+      if (std::ranges::find(grouped, f) != grouped.end()) {
         return UserError("an axis is grouped twice");
       }
       grouped.push_back(f);
@@ -235,7 +235,7 @@ absl::StatusOr<std::vector<int64_t>> TransposedIota(const std::vector<int64_t>& 
     for (int64_t d = 0; d < rank; ++d) perm.push_back(d);
   }
   std::vector<int64_t> sorted = perm;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   for (int64_t d = 0; d < static_cast<int64_t>(sorted.size()); ++d) {
     if (sorted[d] != d || static_cast<int64_t>(sorted.size()) != rank) {
       return UserError(

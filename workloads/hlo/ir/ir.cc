@@ -129,9 +129,9 @@ void Instruction::ReplaceOperand(size_t i, Instruction* with) {
   TPUSIM_CHECK(with->parent() == parent_, with->name_ + " is not in the computation of " + name_);
   Instruction* old = operands_[i];
   if (old == with) return;
-  const bool is_user = std::find(operands_.begin(), operands_.end(), with) != operands_.end();
+  const bool is_user = std::ranges::find(operands_, with) != operands_.end();
   operands_[i] = with;
-  if (std::find(operands_.begin(), operands_.end(), old) == operands_.end()) {
+  if (std::ranges::find(operands_, old) == operands_.end()) {
     EraseUser(old->users_, this);
   }
   if (!is_user) with->users_.push_back(this);
@@ -147,9 +147,9 @@ void Instruction::ReplaceAllUsesWith(Instruction* with) {
       continue;
     }
     auto& operands = user->operands_;
-    const bool is_user = !with->users_.empty() &&
-                         std::find(operands.begin(), operands.end(), with) != operands.end();
-    std::replace(operands.begin(), operands.end(), this, with);
+    const bool is_user =
+        !with->users_.empty() && std::ranges::find(operands, with) != operands.end();
+    std::ranges::replace(operands, this, with);
     if (!is_user) with->users_.push_back(user);
   }
   if (parent_->root() == this) parent_->set_root(with);
@@ -157,7 +157,7 @@ void Instruction::ReplaceAllUsesWith(Instruction* with) {
 
 void Instruction::AddControlPredecessor(Instruction* before) {
   const auto& list = control_predecessors();
-  if (std::find(list.begin(), list.end(), before) != list.end()) return;
+  if (std::ranges::find(list, before) != list.end()) return;
   control_predecessors_.push_back(before);
   before->Live().control_successors_.push_back(this);
 }
@@ -378,7 +378,7 @@ std::vector<Instruction*> Computation::AddedSince(int64_t id) const {
     if (instructions_[i]->id_ < id) break;
     result.push_back(instructions_[i].get());
   }
-  std::reverse(result.begin(), result.end());
+  std::ranges::reverse(result);
   return result;
 }
 
@@ -410,7 +410,7 @@ std::vector<Instruction*> Computation::parameters() const {
       result.push_back(instruction.get());
     }
   }
-  std::stable_sort(result.begin(), result.end(), [](const Instruction* a, const Instruction* b) {
+  std::ranges::stable_sort(result, [](const Instruction* a, const Instruction* b) {
     return a->attrs().parameter_number() < b->attrs().parameter_number();
   });
   return result;

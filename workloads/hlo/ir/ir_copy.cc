@@ -64,8 +64,9 @@ std::unique_ptr<Module> Module::Clone() const {
   // Creation order, as in the original.
   std::unordered_map<const Computation*, size_t> position;
   for (size_t i = 0; i < computations_.size(); ++i) position[copies[computations_[i].get()]] = i;
-  std::sort(clone->computations_.begin(), clone->computations_.end(),
-            [&](const auto& a, const auto& b) { return position[a.get()] < position[b.get()]; });
+  std::ranges::sort(clone->computations_, [&](const auto& a, const auto& b) {
+    return position[a.get()] < position[b.get()];
+  });
   if (entry_ != nullptr) clone->entry_ = copies.at(entry_);
   return clone;
 }

@@ -154,7 +154,7 @@ int64_t MinorDimension(const Shape& array, int64_t place) {
 int64_t PlaceFromMinor(const Shape& array, int64_t dimension) {
   const std::vector<int64_t>& order = array.layout.minor_to_major;
   if (order.empty()) return array.rank() - 1 - dimension;
-  return std::find(order.begin(), order.end(), dimension) - order.begin();
+  return std::ranges::find(order, dimension) - order.begin();
 }
 
 std::vector<int64_t> PhysicalDims(const Shape& array) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/units.h"
 
 namespace tpusim::hlo {
@@ -61,11 +62,11 @@ bool IsIntegral(PrimitiveType type);  // signed and unsigned integers, not pred
 bool IsSignedIntegral(PrimitiveType type);
 bool IsComplex(PrimitiveType type);
 
-// Memory spaces of the TPU compiler's layouts.
-inline constexpr int64_t kHbmSpace = 0;
-inline constexpr int64_t kVmemSpace = 1;
-inline constexpr int64_t kCmemSpace = 3;
-inline constexpr int64_t kHostSpace = 5;
+// Memory spaces of the TPU compiler's layouts: those that passes name; all are in
+// configs/memory.h.
+inline constexpr int64_t kHbmSpace = configs::MemoryOf(configs::MemorySpace::kHbm).number;
+inline constexpr int64_t kVmemSpace = configs::MemoryOf(configs::MemorySpace::kVmem).number;
+inline constexpr int64_t kHostSpace = configs::MemoryOf(configs::MemorySpace::kHost).number;
 
 struct Layout {
   std::vector<int64_t> minor_to_major;      // fastest dimension first

@@ -24,7 +24,7 @@ absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
   Layout& layout = shape->layout;
   layout.minor_to_major.assign(proto.minor_to_major().begin(), proto.minor_to_major().end());
   std::vector<int64_t> sorted = layout.minor_to_major;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] != static_cast<int64_t>(i) || sorted.size() != shape->dims.size()) {
       return UserError(fmt::format("layout {{{}}} is no permutation of the {} dimensions of {}",

@@ -72,9 +72,9 @@ const KnownLoop* KnownLoopOf(const Instruction& loop) {
     const size_t slash = scope.rfind('/');
     const std::string_view part = slash == std::string_view::npos ? scope : scope.substr(slash + 1);
     if (!IsControlFlow(part)) {
-      const auto* known = std::find_if(
-          std::begin(kLoops), std::end(kLoops),
-          [&](const KnownLoop& l) { return l.function == Innermost(part) && l.nested == nested; });
+      const auto* known = std::ranges::find_if(kLoops, [&](const KnownLoop& l) {
+        return l.function == Innermost(part) && l.nested == nested;
+      });
       return known == std::end(kLoops) ? nullptr : known;
     }
     if (slash == std::string_view::npos) return nullptr;
@@ -134,7 +134,7 @@ std::vector<int64_t> BucketsOf(const Instruction& loop) {
     if (i->opcode() != Opcode::kConstant || i->shape().rank() != 1) continue;
     const auto sizes = IntElements(i->attrs().literal());
     if (sizes && sizes->size() == branches && branches > 1 && (*sizes)[0] > 0 &&
-        *std::max_element(sizes->begin(), sizes->end()) == (*sizes)[1]) {
+        *std::ranges::max_element(*sizes) == (*sizes)[1]) {
       return *sizes;
     }
   }

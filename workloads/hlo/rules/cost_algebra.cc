@@ -24,7 +24,7 @@ Result RaggedDot(const Instruction& i, const CalleeCosts&) {
   int64_t columns = 1;
   for (int64_t d : FreeDims(rhs.rank(), dims.rhs_contracting, dims.rhs_batch)) {
     const auto& groups = ragged.rhs_group_dimensions();
-    if (std::find(groups.begin(), groups.end(), d) == groups.end()) columns *= rhs.dims[d];
+    if (std::ranges::find(groups, d) == groups.end()) columns *= rhs.dims[d];
   }
   int64_t elements = i.operand(0)->shape().ElementCount();
   if (const auto sizes = RaggedSizes(i); sizes && elements > 0) {

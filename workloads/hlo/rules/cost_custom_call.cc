@@ -141,8 +141,8 @@ Result Jacobi(const Instruction& i) {
 Result CustomCall(const Instruction& i, const CalleeCosts&) {
   if (const auto carried = CarriedCost(i)) return carried->cost;
   const std::string& name = i.attrs().custom_call_target();
-  const auto* row = std::find_if(std::begin(kTargets), std::end(kTargets),
-                                 [&](const TargetRow& r) { return r.name == name; });
+  const auto* row =
+      std::ranges::find_if(kTargets, [&](const TargetRow& r) { return r.name == name; });
   if (row == std::end(kTargets)) return NoCost(i);
   if (row->target == Target::kMarker) return Cost{};
   if (i.operands().empty()) return NoCost(i);

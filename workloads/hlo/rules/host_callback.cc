@@ -20,8 +20,8 @@ constexpr std::string_view kTargets[] = {
 
 bool IsHostCallback(const Instruction& instruction) {
   return instruction.opcode() == Opcode::kCustomCall &&
-         std::find(std::begin(kTargets), std::end(kTargets),
-                   instruction.attrs().custom_call_target()) != std::end(kTargets);
+         std::ranges::find(kTargets, instruction.attrs().custom_call_target()) !=
+             std::end(kTargets);
 }
 
 }  // namespace tpusim::hlo

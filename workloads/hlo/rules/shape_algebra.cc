@@ -121,8 +121,12 @@ Result Convolution(const Instruction& i) {
   TPUSIM_REQUIRE(
       kernel.dims[kernel_dims[1]] % features == 0 && kernel.dims[kernel_dims[1]] % batches == 0,
       "output features of {} in {} groups", kernel.ToString(), std::max(features, batches));
+  // A mask of zeros and ones goes with numbers of any kind: the TPU compiler leaves out the
+  // conversion.
   TPUSIM_REQUIRE(Compatible(in.element_type, kernel.element_type) ||
-                     (IsIntegral(in.element_type) && IsIntegral(kernel.element_type)),
+                     (IsIntegral(in.element_type) && IsIntegral(kernel.element_type)) ||
+                     in.element_type == PrimitiveType::kPred ||
+                     kernel.element_type == PrimitiveType::kPred,
                  "types of {} and {}", in.ToString(), kernel.ToString());
   const std::vector<WindowDim> window = GetWindow(i);
   Dims bounds;

@@ -99,7 +99,7 @@ Result Scatter(const Instruction& i) {
   Dims dropped = ToDims(n.inserted_window_dims());
   dropped.insert(dropped.end(), batching.begin(), batching.end());
   TPUSIM_REQUIRE(AreDims(dropped, in.rank()) && AreDims(window_dims, updates.rank()) &&
-                     std::is_sorted(window_dims.begin(), window_dims.end()) &&
+                     std::ranges::is_sorted(window_dims) &&
                      window_dims.size() + dropped.size() == in.dims.size(),
                  "dimension numbers do not fit {} and {}", in.ToString(), updates.ToString());
   RETURN_IF_ERROR(CheckIndexArray(in, indices, n.index_vector_dim(),

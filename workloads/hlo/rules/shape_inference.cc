@@ -11,14 +11,12 @@ namespace shape_rules {
 
 bool AreDims(const Dims& dims, int64_t rank) {
   Dims sorted = dims;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
-         std::all_of(sorted.begin(), sorted.end(), [&](int64_t d) { return InRange(d, rank); });
+         std::ranges::all_of(sorted, [&](int64_t d) { return InRange(d, rank); });
 }
 
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
+bool Contains(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
 
 Shape OneOrTuple(std::vector<Shape> shapes) {
   return shapes.size() == 1 ? std::move(shapes[0]) : MakeTupleShape(std::move(shapes));

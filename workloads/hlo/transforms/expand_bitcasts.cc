@@ -1,27 +1,19 @@
 #include "workloads/hlo/transforms/expand_bitcasts.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/extents_of_one.h"
 
 namespace tpusim::hlo {
 namespace {
 
 // Logical dimensions, the slowest first.
 std::vector<int64_t> MajorToMinor(const Shape& shape) {
-  if (shape.layout.minor_to_major.empty()) {
-    std::vector<int64_t> order(shape.dims.size());
-    for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
-    return order;
-  }
-  return {shape.layout.minor_to_major.rbegin(), shape.layout.minor_to_major.rend()};
-}
-
-bool IsIdentity(const std::vector<int64_t>& permutation) {
-  for (size_t d = 0; d < permutation.size(); ++d) {
-    if (permutation[d] != static_cast<int64_t>(d)) return false;
-  }
-  return true;
+  std::vector<int64_t> order = MinorToMajor(shape);
+  std::ranges::reverse(order);
+  return order;
 }
 
 std::vector<int64_t> Permuted(const std::vector<int64_t>& values,
@@ -33,18 +25,12 @@ std::vector<int64_t> Permuted(const std::vector<int64_t>& values,
 }
 
 Instruction* Transposed(Instruction* value, const std::vector<int64_t>& permutation) {
-  if (IsIdentity(permutation)) return value;
+  if (std::ranges::is_sorted(permutation)) return value;
   Instruction* transpose = value->parent()->Add(
       Opcode::kTranspose,
       MakeShape(value->shape().element_type, Permuted(value->shape().dims, permutation)), {value});
   SetDimensions(transpose, permutation);
   return transpose;
-}
-
-Instruction* Reshaped(Instruction* value, const std::vector<int64_t>& dims) {
-  if (value->shape().dims == dims) return value;
-  return value->parent()->Add(Opcode::kReshape, MakeShape(value->shape().element_type, dims),
-                              {value});
 }
 
 void Expand(Instruction* bitcast) {
@@ -57,7 +43,7 @@ void Expand(Instruction* bitcast) {
   }
   value = Transposed(value, MajorToMinor(value->shape()));
   const std::vector<int64_t> order = MajorToMinor(bitcast->shape());
-  value = Reshaped(value, Permuted(bitcast->shape().dims, order));
+  value = Reshaped(value, Permuted(bitcast->shape().dims, order), nullptr);
   std::vector<int64_t> back(order.size());
   for (size_t d = 0; d < order.size(); ++d) back[order[d]] = static_cast<int64_t>(d);
   Instruction* result = Transposed(value, back);

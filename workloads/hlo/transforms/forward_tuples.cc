@@ -12,4 +12,12 @@ void ForwardTuples(Computation& computation) {
   }
 }
 
+void ForwardAllTuples(Module& module) {
+  for (Computation* computation : module.computations()) {
+    ForwardTuples(*computation);
+    computation->RemoveDead();
+  }
+  module.RemoveUnreachable();
+}
+
 }  // namespace tpusim::hlo

@@ -9,6 +9,8 @@ namespace tpusim::hlo {
 // Users of such elements use the operand instead. Inlined bodies are full of
 // them. What has lost its users stays where it is.
 void ForwardTuples(Computation& computation);
+// In every computation, and without what is dead then, computations included.
+void ForwardAllTuples(Module& module);
 
 }  // namespace tpusim::hlo
 

@@ -60,11 +60,7 @@ int64_t JoinAsync(Module& module) {
   }
   if (wrapped.empty()) return count;
   module.InlineCalls([&](const Instruction& call) { return wrapped.contains(&call); });
-  for (Computation* computation : module.computations()) {
-    ForwardTuples(*computation);
-    computation->RemoveDead();
-  }
-  module.RemoveUnreachable();
+  ForwardAllTuples(module);
   return count;
 }
 

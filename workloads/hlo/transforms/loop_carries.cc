@@ -126,6 +126,14 @@ bool LoopCarry::Find(Instruction* loop, LoopCarry* carry) {
          ReadsOf(*loop, size, &carry->reads_[2]);
 }
 
+std::vector<LoopCarry::Element> LoopCarry::elements() const {
+  std::vector<Element> elements;
+  for (size_t n = 0; n < size(); ++n) {
+    elements.push_back({static_cast<int64_t>(n), initial(n), next(n)});
+  }
+  return elements;
+}
+
 bool LoopCarry::IsInvariant(size_t n) const {
   const Instruction* value = next(n);
   return value->opcode() == Opcode::kGetTupleElement && value->operand(0) == body_parameter_ &&

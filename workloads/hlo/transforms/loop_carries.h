@@ -46,6 +46,8 @@ class LoopCarry {
     Instruction* initial = nullptr;
     Instruction* next = nullptr;  // null for a new one: as it got it
   };
+  // Those that it has.
+  std::vector<Element> elements() const;
   // Returns the reads in the body of the new elements, in order.
   std::vector<Instruction*> Rebuild(const std::vector<Element>& elements);
 

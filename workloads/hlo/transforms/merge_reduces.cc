@@ -31,7 +31,7 @@ bool IsOneReduce(const Instruction& i) {
 }
 
 bool Contains(const std::vector<int64_t>& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
+  return std::ranges::find(dims, d) != dims.end();
 }
 
 // `like` over these dimensions of `value`, of which the others are left, in the shape of `like`.
@@ -104,10 +104,10 @@ bool MergeWithOperand(Instruction* outer) {
   const std::vector<int64_t> gone = Dimensions(*inner);
   std::vector<int64_t> kept, all = gone;
   for (int64_t d = 0; d < inner->operand(0)->shape().rank(); ++d) {
-    if (std::find(gone.begin(), gone.end(), d) == gone.end()) kept.push_back(d);
+    if (std::ranges::find(gone, d) == gone.end()) kept.push_back(d);
   }
   for (int64_t d : Dimensions(*outer)) all.push_back(kept[d]);
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   outer->ReplaceOperand(0, inner->operand(0));
   SetDimensions(outer, all);
   return true;

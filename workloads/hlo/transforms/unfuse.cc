@@ -7,12 +7,7 @@ namespace tpusim::hlo {
 int64_t Unfuse(Module& module) {
   const int64_t count =
       module.InlineCalls([](const Instruction& call) { return call.opcode() == Opcode::kFusion; });
-  if (count == 0) return 0;
-  for (Computation* computation : module.computations()) {
-    ForwardTuples(*computation);
-    computation->RemoveDead();
-  }
-  module.RemoveUnreachable();
+  if (count > 0) ForwardAllTuples(module);
   return count;
 }
 

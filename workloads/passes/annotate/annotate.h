@@ -7,6 +7,10 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
 #define TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
@@ -38,6 +42,12 @@ absl::StatusOr<bool> StateBranches(hlo::Module& module, const PassContext& conte
 //
 // Errors: another number of sizes than groups; more rows than there are.
 absl::StatusOr<bool> StateRaggedSizes(hlo::Module& module, const PassContext& context);
+
+// Warns that an option, such as "--branch cond=1", fits none of `names`; `what` is what these
+// are, one and several: "no conditional", "conditionals".
+void WarnOfNoEffect(const Records& records, const std::string& option,
+                    const std::vector<std::string>& names, std::string_view none,
+                    std::string_view several);
 
 }  // namespace tpusim::passes
 

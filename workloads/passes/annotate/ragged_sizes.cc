@@ -5,12 +5,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/strings/str_split.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/passes/annotate/annotate.h"
-#include "workloads/passes/annotate/written.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/pipeline/statements.h"
 
@@ -147,9 +147,7 @@ std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
   const std::string list = text.substr(equals + 1);
   if (list == "uniform") return entry;
   double sum = 0;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t comma = std::min(list.find(',', at), list.size());
-    const std::string item = list.substr(at, comma - at);
+  for (const std::string& item : std::vector<std::string>(absl::StrSplit(list, ','))) {
     if (item.empty() || item.size() > 18 ||
         item.find_first_not_of("0123456789.") != std::string::npos ||
         std::count(item.begin(), item.end(), '.') > 1 || item == ".") {
@@ -158,7 +156,6 @@ std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
     entry.shares |= item.find('.') != std::string::npos;
     entry.sizes.push_back(std::stod(item));
     sum += entry.sizes.back();
-    at = comma + 1;
   }
   // Shares of a third each may add up to a little more than all.
   if (sum > (entry.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;

@@ -1,13 +1,10 @@
-#include "workloads/passes/collectives/async_collectives.h"
-
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/target/async_form.h"
 

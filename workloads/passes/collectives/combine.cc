@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
+#include "workloads/cost/collective_decisions.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
@@ -159,11 +163,32 @@ class Combiner {
   std::vector<std::vector<Level>> levels_;               // of every kind
 };
 
+std::string SumKind(const Instruction& i) {
+  if (!i.shape().IsArray() || i.has_control_edges()) return "";
+  const std::optional<Opcode> reduction = hlo::ReducerOperation(*i.called()[0]);
+  if (!reduction.has_value()) return "";
+  return fmt::format("{} {} {} {} {}", static_cast<int>(*reduction),
+                     static_cast<int>(i.shape().element_type), i.attrs().constrain_layout(),
+                     cost::AxesOf(i), cost::GroupsKeyOf(i));
+}
+
 }  // namespace
 
-bool CombineCollectives(Computation& computation, const CombineRule& rule, const Records& records,
-                        const Reason& reason) {
-  return Combiner(computation, rule, records, reason).Run();
+std::string AllReduceKind(const Instruction& i) {
+  return i.opcode() == Opcode::kAllReduce ? SumKind(i) : "";
+}
+
+std::string ReduceScatterKind(const Instruction& i) {
+  return i.opcode() == Opcode::kReduceScatter ? SumKind(i) : "";
+}
+
+bool CombineCollectives(const hlo::Module& module, const PassContext& context,
+                        const CombineRule& rule, const Reason& reason) {
+  bool changed = false;
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
+    changed |= Combiner(*computation, rule, context.records, reason).Run();
+  }
+  return changed;
 }
 
 std::vector<Instruction*> AddCombined(const std::vector<Instruction*>& members,

@@ -18,6 +18,7 @@
 #include "configs/record.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
@@ -32,14 +33,23 @@ struct CombineRule {
   std::function<void(const std::vector<hlo::Instruction*>&)> combine;
 };
 
-// `records` hears of each with `reason`.
-bool CombineCollectives(hlo::Computation& computation, const CombineRule& rule,
-                        const Records& records, const Reason& reason);
+// In all that runs as control flow; records say of each that it was done, with `reason`.
+bool CombineCollectives(const hlo::Module& module, const PassContext& context,
+                        const CombineRule& rule, const Reason& reason);
 
 // A collective of the operands of all members, like the first; its results, one by one.
 std::vector<hlo::Instruction*> AddCombined(const std::vector<hlo::Instruction*>& members,
                                            const std::vector<hlo::Instruction*>& operands,
                                            const std::vector<hlo::Shape>& results);
+
+// Which all-reduces and reduce-scatters do the same to other arrays.
+//
+// Equal for all-reduces of one array with the same groups, reduction and element type; empty for
+// all other instructions, and for all-reduces that control edges hold in place.
+std::string AllReduceKind(const hlo::Instruction& instruction);
+
+// The same of reduce-scatters, along whatever dimension.
+std::string ReduceScatterKind(const hlo::Instruction& instruction);
 
 }  // namespace tpusim::passes
 

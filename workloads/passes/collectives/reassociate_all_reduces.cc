@@ -1,11 +1,10 @@
-#include "workloads/passes/collectives/reassociate_all_reduces.h"
-
 #include <string>
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
-#include "workloads/passes/collectives/all_reduce_kind.h"
+#include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/combine.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

@@ -1,5 +1,3 @@
-#include "workloads/passes/collectives/repeat_all_gathers.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
@@ -7,7 +5,8 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/channels.h"
+#include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

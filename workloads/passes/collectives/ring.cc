@@ -1,7 +1,6 @@
 #include "workloads/passes/collectives/ring.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -63,6 +62,13 @@ Instruction* Ring::Position(hlo::Computation* computation, const Instruction& li
                           &like);
 }
 
+Instruction* Ring::Begin(hlo::Computation* computation, int64_t extent,
+                         const Instruction& like) const {
+  Instruction* position = Position(computation, like);
+  Instruction* by = hlo::AddIntConstant(computation, PrimitiveType::kS32, extent);
+  return computation->Add(Opcode::kMultiply, position->shape(), {position, by}, "", &like);
+}
+
 Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like) {
   std::vector<hlo::SourceTargetPair> pairs;
   for (const std::vector<int64_t>& group : groups_) {
@@ -82,6 +88,16 @@ Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like)
   if (!axes_.empty()) hlo::SetFrontendAttribute(permute, hlo::kAxes, axes_);
   hlo::SetReshardSite(permute, reshard_site_);
   return permute;
+}
+
+int64_t FirstFreeChannel(const hlo::Module& module) {
+  int64_t last = 0;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      last = std::max<int64_t>(last, i->attrs().channel_id());
+    }
+  }
+  return last + 1;
 }
 
 }  // namespace tpusim::passes

@@ -25,6 +25,10 @@ class Ring {
   // s32[]: the number of the executing device in its group. `like` gives the metadata.
   hlo::Instruction* Position(hlo::Computation* computation, const hlo::Instruction& like) const;
 
+  // s32[]: where its part of an array begins, of `extent` elements each.
+  hlo::Instruction* Begin(hlo::Computation* computation, int64_t extent,
+                          const hlo::Instruction& like) const;
+
   enum class Way { kUp, kDown };  // to the next member, to the one before
   hlo::Instruction* Permute(hlo::Instruction* value, Way way, const hlo::Instruction& like);
 
@@ -34,6 +38,11 @@ class Ring {
   int64_t channel_;
   const int32_t reshard_site_;
 };
+
+// Numbers for the channels of collectives that a pass adds.
+//
+// The number of the first channel that no collective of the module has, nor a later one.
+int64_t FirstFreeChannel(const hlo::Module& module);
 
 }  // namespace tpusim::passes
 

@@ -1,11 +1,10 @@
-#include "workloads/passes/collectives/round_before_exchange.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 

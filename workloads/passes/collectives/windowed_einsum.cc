@@ -1,16 +1,48 @@
 #include "workloads/passes/collectives/windowed_einsum.h"
 
-#include <cstdint>
+#include <fmt/format.h>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/passes/collectives/channels.h"
-#include "workloads/passes/collectives/windowed_einsum_match.h"
-#include "workloads/passes/collectives/windowed_einsum_profit.h"
-#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
+
+absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
+                                              const cost::CollectiveGroups& groups,
+                                              const target::Target& target) {
+  const configs::Policy& rules = target.policy();
+  if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
+  const bool scatters = einsum.form == WindowedEinsum::Form::kScatter;
+  if (!(scatters ? rules.windowed_scatters : rules.windowed_gathers)) {
+    return WindowedEinsumProfit{false, "a flag forbids it"};
+  }
+  const auto members = static_cast<int64_t>(groups.partitions[0].size());
+  if (members % kMembersMultiple != 0 || members % rules.windowed_einsum_member_multiple != 0 ||
+      members > rules.windowed_einsum_most_members) {
+    return WindowedEinsumProfit{false, fmt::format("groups of {}", members)};
+  }
+  const bool square = groups.filled_extents == std::vector<int64_t>{2, 2};
+  if (square && rules.windowed_einsum_square_factor == 0) {
+    return WindowedEinsumProfit{false, "a plane of 2x2"};
+  }
+  const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
+  if (rules.windowed_least_bytes >= Bytes(0)) {
+    const bool large = whole.shape().ByteSize() >= rules.windowed_least_bytes;
+    return WindowedEinsumProfit{large, "by the size that a flag gives"};
+  }
+  ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
+  const double has = static_cast<double>(product.flops.value()) /
+                     static_cast<double>(whole.shape().ByteSize().value());
+  const double needs = 2.0 / static_cast<double>(members) *
+                       static_cast<double>(rules.windowed_flops_per_byte) *
+                       (square ? rules.windowed_einsum_square_factor : 1);
+  return WindowedEinsumProfit{has > needs,
+                              fmt::format("{:.0f} FLOPs per byte, {:.0f} needed", has, needs)};
+}
 
 absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "windowed einsums without costs");

@@ -1,14 +1,14 @@
-#include "workloads/passes/collectives/windowed_einsum_match.h"
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 
 namespace tpusim::passes {
 namespace {
@@ -16,23 +16,14 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-std::set<std::string> Names(const std::string& axes) {
-  std::set<std::string> names;
-  for (size_t begin = 0; begin <= axes.size();) {
-    const size_t end = std::min(axes.find(',', begin), axes.size());
-    names.insert(axes.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
-}
-
 // Whether the axes of the collective split the work of the product; without, all members of a
 // group would compute the same.
 bool SplitsWork(const Instruction& collective, const Instruction& dot) {
   const auto axes = hlo::FrontendAttribute(collective, hlo::kAxes);
   const auto split = hlo::FrontendAttribute(dot, hlo::kSplitOver);
   if (!axes.has_value() || !split.has_value()) return false;
-  const std::set<std::string> of_collective = Names(*axes), of_dot = Names(*split);
+  const std::set<std::string> of_collective = absl::StrSplit(*axes, ',');
+  const std::set<std::string> of_dot = absl::StrSplit(*split, ',');
   return std::includes(of_dot.begin(), of_dot.end(), of_collective.begin(), of_collective.end());
 }
 

@@ -1,5 +1,3 @@
-#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/ring.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 
 namespace tpusim::passes {
 namespace {

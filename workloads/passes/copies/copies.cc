@@ -5,14 +5,9 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
-#include <vector>
 
-#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/copies/place_copies.h"
-#include "workloads/passes/copies/update_order.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -220,22 +215,16 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& contex
   }
   const std::set<int64_t> donated = DonatedParameters(module);
   Computation* entry = module.entry();
-  Instruction* root = entry->root();
-  const auto needs_copy = [&](const Instruction* value) {
+  const bool several = entry->root()->opcode() == Opcode::kTuple;
+  for (size_t n = 0; n < (several ? entry->root()->operands().size() : 1); ++n) {
+    Instruction* value = ResultOf(*entry, n);
     const Instruction* storage = hlo::WithoutBitcasts(value);
-    return value->shape().IsArray() && storage->opcode() == Opcode::kParameter &&
-           !donated.contains(storage->attrs().parameter_number());
-  };
-  if (root->opcode() == Opcode::kTuple) {
-    for (size_t n = 0; n < root->operands().size(); ++n) {
-      if (!needs_copy(root->operand(n))) continue;
-      context.records.Add(reasons::kArgumentReturned, root->operand(n)->name());
-      root->ReplaceOperand(n, CopyOf(root->operand(n)));
-      changed = true;
+    if (!value->shape().IsArray() || storage->opcode() != Opcode::kParameter ||
+        donated.contains(storage->attrs().parameter_number())) {
+      continue;
     }
-  } else if (needs_copy(root)) {
-    context.records.Add(reasons::kArgumentReturned, root->name());
-    entry->set_root(CopyOf(root));
+    context.records.Add(reasons::kArgumentReturned, value->name());
+    SetResult(*entry, n, CopyOf(value));
     changed = true;
   }
   return changed;

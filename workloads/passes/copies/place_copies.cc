@@ -1,5 +1,3 @@
-#include "workloads/passes/copies/place_copies.h"
-
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/copies/copies.h"
 
 namespace tpusim::passes {
 namespace {
@@ -33,27 +32,21 @@ class PlaceCopies {
   bool Run(const std::vector<Place>& places, bool distinct) {
     const std::vector<Instruction*> order = computation_.PostOrder();
     for (size_t n = 0; n < order.size(); ++n) position_[order[n]] = n;
-    Instruction* root = computation_.root();
-    const bool tuple = root->opcode() == Opcode::kTuple;
     std::set<const Instruction*> taken;
     std::vector<size_t> copied;
     for (const Place& place : places) {
-      const Instruction* value = tuple ? root->operand(place.result) : root;
+      const Instruction* value = ResultOf(computation_, place.result);
       if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
       const Instruction* made = storage_.Of(value);
       const bool again = distinct && !taken.insert(made).second;
       if (again || !GoesTo(*made, place.of)) copied.push_back(place.result);
     }
     for (const size_t result : copied) {
-      Instruction* value = tuple ? root->operand(result) : root;
+      Instruction* value = ResultOf(computation_, result);
       Instruction* copy =
           computation_.Add(Opcode::kCopy, value->shape(), {value}, value->name() + ".placed");
       *copy->mutable_attrs().mutable_metadata() = value->attrs().metadata();
-      if (tuple) {
-        root->ReplaceOperand(result, copy);
-      } else {
-        computation_.set_root(copy);
-      }
+      SetResult(computation_, result, copy);
     }
     if (!copied.empty()) aliases_.Forget(computation_);
     return !copied.empty();
@@ -176,6 +169,17 @@ std::vector<Place> PlacesOfBody(const Computation& body) {
 }
 
 }  // namespace
+
+Instruction* ResultOf(const Computation& computation, size_t n) {
+  Instruction* root = computation.root();
+  return root->opcode() == Opcode::kTuple ? root->operand(n) : root;
+}
+
+void SetResult(Computation& computation, size_t n, Instruction* value) {
+  Instruction* root = computation.root();
+  if (root->opcode() != Opcode::kTuple) return computation.set_root(value);
+  root->ReplaceOperand(n, value);
+}
 
 bool InsertPlaceCopies(hlo::Module& module, const hlo::CallGraph& calls,
                        hlo::ModuleAliases& aliases) {

@@ -1,12 +1,10 @@
-#include "workloads/passes/copies/update_order.h"
-
 #include <functional>
 #include <queue>
-#include <vector>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/copies/copies.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,9 +1,8 @@
-#include "workloads/passes/fusion/build.h"
-
 #include <string>
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/fusion/steps.h"
 
 namespace tpusim::passes::fusion {
 namespace {
@@ -41,18 +40,16 @@ void Build(Computation& outer, const Graph& graph, const Group& group,
   const cost::Fused fused = cost::Fuse(*outer.parent(), graph, {group.members, group.roots}, name);
   std::vector<Instruction*> operands;
   for (int input : fused.inputs) operands.push_back(graph.instructions[input]);
-  Instruction* fusion = outer.Add(Opcode::kFusion, fused.shape, operands, name);
-  fusion->mutable_attrs().set_fusion_kind(fused.kind);
   const Instruction& hero = HeroInstruction(graph, group);
-  *fusion->mutable_attrs().mutable_metadata() = hero.attrs().metadata();
+  Instruction* fusion = outer.Add(Opcode::kFusion, fused.shape, operands, name, &hero);
+  fusion->mutable_attrs().set_fusion_kind(fused.kind);
   fusion->set_called({fused.computation});
   for (size_t n = 0; n < group.roots.size(); ++n) {
     Instruction* root = graph.instructions[group.roots[n]];
     Instruction* result = fusion;
     if (group.roots.size() > 1) {
-      result = outer.Add(Opcode::kGetTupleElement, root->shape(), {fusion}, "result");
+      result = outer.Add(Opcode::kGetTupleElement, root->shape(), {fusion}, "result", root);
       result->mutable_attrs().set_tuple_index(static_cast<int64_t>(n));
-      *result->mutable_attrs().mutable_metadata() = root->attrs().metadata();
     }
     replacements.push_back({root, result});
   }

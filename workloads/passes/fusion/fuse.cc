@@ -5,12 +5,8 @@
 #include <string>
 
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/fusion/build.h"
-#include "workloads/passes/fusion/explanation.h"
-#include "workloads/passes/fusion/inline_producers.h"
-#include "workloads/passes/fusion/join_results.h"
 #include "workloads/passes/fusion/plan.h"
-#include "workloads/passes/fusion/reuse_results.h"
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -44,16 +40,15 @@ std::set<std::string> InstructionNames(const hlo::Computation& computation) {
 
 absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
                           const FusionOptions& options) {
-  fusion::Explanation explanation(context.records);
   bool changed = false;
   for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
     const fusion::Graph graph(*computation);
     const auto costs = context.cost->CandidatesOf(graph);
     fusion::Plan plan(graph, *costs, context.target);
-    if (options.producers) fusion::InlineProducers(plan, explanation);
+    if (options.producers) fusion::InlineProducers(plan, context.records);
     if (options.results) {
-      fusion::JoinResults(plan, explanation);
-      fusion::ReuseResults(plan, explanation);
+      fusion::JoinResults(plan, context.records);
+      fusion::ReuseResults(plan, context.records);
     }
     const bool explains = context.records.wanted();
     const std::set<std::string> before =

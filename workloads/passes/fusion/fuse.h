@@ -1,9 +1,8 @@
 // Fusion: which instructions run as one kernel.
 //
 // Kernels are planned before they are made (plan.h): what may be together (legality.h),
-// what that would take (price.h), and whether it is worth it. Producers go into the
-// kernels that use them (inline_producers.h), then kernels that share what they read get
-// several results (join_results.h), then fusion instructions take their place (build.h).
+// what that would take (cost/candidate.h), and whether it is worth it. Then come the steps of
+// steps.h.
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 

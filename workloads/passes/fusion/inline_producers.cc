@@ -1,20 +1,19 @@
-#include "workloads/passes/fusion/inline_producers.h"
-
 #include <queue>
 #include <utility>
 #include <vector>
 
-#include "workloads/passes/fusion/legality.h"
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {
 
 class Inliner {
  public:
-  Inliner(Plan& plan, Explanation& explanation)
+  Inliner(Plan& plan, const Records& records)
       : plan_(plan),
-        explanation_(explanation),
+        records_(records),
         choices_(plan.size()),
         current_(plan.size(), 0),
         queued_(plan.size(), 0) {}
@@ -37,7 +36,7 @@ class Inliner {
       Apply(producer);
       changed = true;
     }
-    if (explanation_.wanted()) ExplainTheRest();
+    if (records_.wanted()) ExplainTheRest();
     return changed;
   }
 
@@ -99,7 +98,12 @@ class Inliner {
 
   void Apply(int producer) {
     const Choice choice = std::exchange(choices_[producer], {});
-    explanation_.Inlined(plan_, producer, choice.consumers, choice.stays, choice.gain.time);
+    if (records_.wanted()) {
+      records_.Add(choice.stays ? reasons::kInlinedAndStored : reasons::kInlined,
+                   plan_.NameOf(producer),
+                   {{"readers", plan_.NamesOf(choice.consumers)},
+                    {"less_us", ToMicroseconds(choice.gain.time)}});
+    }
     plan_.Inline(producer, choice.consumers, choice.prices, choice.stays);
     for (int c : choice.consumers) {
       Outdated(c);
@@ -125,17 +129,22 @@ class Inliner {
     for (int g = 0; g < plan_.size(); ++g) {
       if (!plan_.group(g).alive) continue;
       for (int c : plan_.ConsumersOf(g).groups) {
-        if (const char* why = WhyNotInline(plan_, g, c)) explanation_.Kept(plan_, g, c, why);
+        if (const char* why = WhyNotInline(plan_, g, c)) {
+          records_.Add(reasons::kNotInlined, plan_.NameOf(g),
+                       {{"reader", plan_.NameOf(c)}, {"why", why}});
+        }
       }
       const Choice choice = ChoiceFor(g);
       if (!choice.consumers.empty()) {
-        explanation_.NotWorth(plan_, g, choice.consumers, Picoseconds(0) - choice.gain.time);
+        records_.Add(reasons::kStored, plan_.NameOf(g),
+                     {{"readers", plan_.NamesOf(choice.consumers)},
+                      {"more_us", ToMicroseconds(Picoseconds(0) - choice.gain.time)}});
       }
     }
   }
 
   Plan& plan_;
-  Explanation& explanation_;
+  const Records& records_;
   std::vector<Choice> choices_;  // of what is current
   std::vector<char> current_;    // the choice is that of the plan as it is, and queued
   std::vector<char> queued_;
@@ -145,8 +154,6 @@ class Inliner {
 
 }  // namespace
 
-bool InlineProducers(Plan& plan, Explanation& explanation) {
-  return Inliner(plan, explanation).Run();
-}
+bool InlineProducers(Plan& plan, const Records& records) { return Inliner(plan, records).Run(); }
 
 }  // namespace tpusim::passes::fusion

@@ -1,5 +1,3 @@
-#include "workloads/passes/fusion/legality.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes::fusion {
@@ -27,10 +26,6 @@ constexpr char kShiftsComputed[] = "a kernel cuts and joins only what it reads";
 constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
 constexpr char kTurnedInWindows[] = "windows of a convolution overlap: lanes are turned before it";
-
-bool Contains(const std::vector<int>& sorted, int value) {
-  return std::binary_search(sorted.begin(), sorted.end(), value);
-}
 
 // Members that depend on one of `from`, ascending.
 std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,

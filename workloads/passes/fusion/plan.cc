@@ -1,6 +1,8 @@
 #include "workloads/passes/fusion/plan.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <iterator>
 #include <utility>
 
@@ -47,10 +49,7 @@ Plan::Consumers Plan::ConsumersOf(int g) const {
       if (containing_[user].empty()) consumers.others = true;
       for (int c : containing_[user]) {
         // One that computes the root for itself does not read it.
-        const std::vector<int>& computing = containing_[root];
-        if (!std::binary_search(computing.begin(), computing.end(), c)) {
-          consumers.groups.push_back(c);
-        }
+        if (!Contains(containing_[root], c)) consumers.groups.push_back(c);
       }
     }
   }
@@ -65,6 +64,15 @@ std::vector<int> Plan::Union(std::span<const int> a, std::span<const int> b) {
   both.reserve(a.size() + b.size());
   std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
   return both;
+}
+
+std::string Plan::NamesOf(std::span<const int> groups) const {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  for (const int g : groups.first(std::min(groups.size(), kMost))) names.push_back(NameOf(g));
+  const std::string more =
+      groups.size() > kMost ? fmt::format(" and {} more", groups.size() - kMost) : "";
+  return fmt::format("{}{}", fmt::join(names, ", "), more);
 }
 
 void Plan::SetMembers(int g, std::vector<int> members) {
@@ -106,7 +114,7 @@ bool Plan::ReadOutside(int a, int b, int value) const {
   return std::any_of(graph_.users[value].begin(), graph_.users[value].end(), [&](int user) {
     const std::vector<int>& groups = containing_[user];
     return groups.empty() || std::any_of(groups.begin(), groups.end(), [&](int g) {
-             return g != a && g != b && !std::binary_search(computing.begin(), computing.end(), g);
+             return g != a && g != b && !Contains(computing, g);
            });
   });
 }
@@ -118,15 +126,10 @@ std::vector<int> Plan::RootsTogether(int a, int b) const {
 }
 
 void Plan::Join(int into, int from) {
-  const std::vector<int> roots = RootsTogether(into, from);
-  const Group joined = groups_[from];
+  std::vector<int> roots = RootsTogether(into, from);
+  std::vector<int> members = Union(groups_[into].members, groups_[from].members);
   Dissolve(from);
-  Group& group = groups_[into];
-  for (int root : group.roots) made_by_[root] = -1;
-  group.roots = roots;
-  SetMembers(into, Union(group.members, joined.members));
-  for (int root : roots) made_by_[root] = into;
-  group.price = PriceOf(group.members, group.roots);
+  Replace(into, std::move(members), std::move(roots));
 }
 
 }  // namespace tpusim::passes::fusion

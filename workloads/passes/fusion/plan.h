@@ -7,11 +7,12 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
 
+#include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "workloads/cost/candidate.h"
-#include "workloads/cost/kernel_graph.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes::fusion {
@@ -19,6 +20,11 @@ namespace tpusim::passes::fusion {
 using cost::Part;
 using cost::Price;
 using Graph = cost::KernelGraph;
+
+// Of ascending numbers, as all of these are.
+inline bool Contains(std::span<const int> sorted, int value) {
+  return std::ranges::binary_search(sorted, value);
+}
 
 struct Group {
   std::vector<int> members;  // ascending: operands first
@@ -58,6 +64,10 @@ class Plan {
     return static_cast<int64_t>(inputs_.Of(members).size());
   }
   const target::Target& target() const { return target_; }
+
+  // Of what a group makes, for records; of several groups the first few.
+  const std::string& NameOf(int g) const { return graph_.At(groups_[g].roots[0]).name(); }
+  std::string NamesOf(std::span<const int> groups) const;
 
   Part HeroOf(int g) const { return cost::HeroOf(graph_, groups_[g].members); }
 

@@ -1,18 +1,18 @@
-#include "workloads/passes/fusion/reuse_results.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {
 
 class Reuser {
  public:
-  Reuser(Plan& plan, Explanation& explanation) : plan_(plan), explanation_(explanation) {}
+  Reuser(Plan& plan, const Records& records) : plan_(plan), records_(records) {}
 
   bool Run() {
     bool changed = false;
@@ -33,7 +33,7 @@ class Reuser {
     std::vector<int> readers;
     for (int other : plan_.Containing(value)) {
       const Group& group = plan_.group(other);
-      if (other == g || std::binary_search(group.roots.begin(), group.roots.end(), value)) continue;
+      if (other == g || Contains(group.roots, value)) continue;
       if (Reads(group, plan_.group(g).roots)) readers.push_back(other);
     }
     return readers;
@@ -43,8 +43,7 @@ class Reuser {
     return std::any_of(reader.members.begin(), reader.members.end(), [&](int m) {
       const std::vector<int>& operands = plan_.graph().operands[m];
       return std::any_of(operands.begin(), operands.end(), [&](int o) {
-        return std::binary_search(values.begin(), values.end(), o) &&
-               !std::binary_search(reader.members.begin(), reader.members.end(), o);
+        return Contains(values, o) && !Contains(reader.members, o);
       });
     });
   }
@@ -83,7 +82,7 @@ class Reuser {
 
   bool TryToStore(int g, int value) {
     const std::vector<int>& roots = plan_.group(g).roots;
-    if (std::binary_search(roots.begin(), roots.end(), value) || !IsMadeByBlocks(g, value)) {
+    if (Contains(roots, value) || !IsMadeByBlocks(g, value)) {
       return false;
     }
     const std::vector<int> readers = ReadersThatCompute(g, value);
@@ -110,7 +109,10 @@ class Reuser {
     for (const auto& [number, group] : before) gain -= plan_.group(number).price.time;
     // Memory that is held until the last reader is not given for time.
     if (gain > Picoseconds(0) && StoredBy(plan_.group(g)) <= StoredBy(before[0].second)) {
-      explanation_.Reused(plan_, value, readers, gain);
+      if (records_.wanted()) {
+        records_.Add(reasons::kReused, plan_.graph().At(value).name(),
+                     {{"readers", plan_.NamesOf(readers)}, {"less_us", ToMicroseconds(gain)}});
+      }
       return true;
     }
     for (auto& [number, group] : before) {
@@ -120,11 +122,11 @@ class Reuser {
   }
 
   Plan& plan_;
-  Explanation& explanation_;
+  const Records& records_;
 };
 
 }  // namespace
 
-bool ReuseResults(Plan& plan, Explanation& explanation) { return Reuser(plan, explanation).Run(); }
+bool ReuseResults(Plan& plan, const Records& records) { return Reuser(plan, records).Run(); }
 
 }  // namespace tpusim::passes::fusion

@@ -1,9 +1,8 @@
-#include "workloads/passes/host/async_host_copies.h"
-
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -19,8 +18,7 @@ void SplitPlacement(Instruction* i) {
       computation->Add(Opcode::kCopyStart,
                        hlo::MakeTupleShape({i->shape(), i->operand(0)->shape(),
                                             hlo::MakeShape(hlo::PrimitiveType::kU32, {})}),
-                       {i->operand(0)}, "copy-start");
-  *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
+                       {i->operand(0)}, "copy-start", i);
   hlo::ReplaceWithPair(i, start,
                        computation->Add(Opcode::kCopyDone, i->shape(), {start}, "copy-done"));
 }

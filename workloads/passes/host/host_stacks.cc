@@ -1,5 +1,3 @@
-#include "workloads/passes/host/host_stacks.h"
-
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {

@@ -1,5 +1,3 @@
-#include "workloads/passes/host/pipeline_host_copies.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/hlo/transforms/loop_carries.h"
+#include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 
@@ -59,14 +58,6 @@ Instruction* Again(const Instruction& scalar, Computation* into,
     operands.push_back(Again(*operand, into, element));
   }
   return into->Add(scalar.opcode(), scalar.shape(), operands, scalar.name(), &scalar);
-}
-
-std::vector<hlo::LoopCarry::Element> ElementsOf(const hlo::LoopCarry& carry) {
-  std::vector<hlo::LoopCarry::Element> elements;
-  for (size_t n = 0; n < carry.size(); ++n) {
-    elements.push_back({static_cast<int64_t>(n), carry.initial(n), carry.next(n)});
-  }
-  return elements;
 }
 
 // A loop with a known number of iterations, of which one is taken out.
@@ -187,7 +178,7 @@ bool SlicesEarly(Instruction* loop) {
   if (slices.empty()) return false;
   const auto initial = [&carry](size_t n) { return carry.initial(n); };
   const auto next = [&carry](size_t n) { return carry.next(n); };
-  std::vector<hlo::LoopCarry::Element> elements = ElementsOf(carry);
+  std::vector<hlo::LoopCarry::Element> elements = carry.elements();
   const size_t first = elements.size();
   for (const Instruction* slice : slices) {
     const auto stack = static_cast<size_t>(ElementOf(*slice->operand(0)));
@@ -237,7 +228,7 @@ bool UpdatesLate(Instruction* loop) {
   if (updates.empty()) return false;
 
   // What an update needs is carried; constants are at hand.
-  std::vector<hlo::LoopCarry::Element> elements = ElementsOf(carry);
+  std::vector<hlo::LoopCarry::Element> elements = carry.elements();
   const size_t first = elements.size();
   std::vector<Instruction*> carried;
   std::unordered_map<const Instruction*, size_t> place;  // in `carried`; looked up, never iterated

@@ -1,6 +1,3 @@
-#include "workloads/passes/host/placement.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +6,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/passes/host/host_stacks.h"
+#include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

@@ -1,10 +1,9 @@
-#include "workloads/passes/layout/apply_layouts.h"
-
 #include <map>
 #include <utility>
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/layout/layout_problem.h"
 
 namespace tpusim::passes {
 namespace {
@@ -119,8 +118,7 @@ class Applier {
         i->opcode(), hlo::WithOrder(i->shape(), hlo::MinorToMajor(copy->operand(0)->shape())),
         i->operands(), i->name(), i);
     slice->ReplaceOperand(0, copy->operand(0));
-    Instruction* turned = computation->Add(Opcode::kCopy, i->shape(), {slice}, "copy");
-    *turned->mutable_attrs().mutable_metadata() = i->attrs().metadata();
+    Instruction* turned = computation->Add(Opcode::kCopy, i->shape(), {slice}, "copy", i);
     i->ReplaceAllUsesWith(turned);
     if (i->IsRoot()) computation->set_root(turned);
   }

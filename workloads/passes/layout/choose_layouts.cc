@@ -1,13 +1,12 @@
-#include "workloads/passes/layout/choose_layouts.h"
-
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
-#include "workloads/passes/layout/same_bytes.h"
+#include "absl/container/flat_hash_map.h"
+#include "workloads/passes/layout/layout_problem.h"
+#include "workloads/passes/layout/order_classes.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
@@ -65,24 +64,8 @@ Dims ExtentsOfClass(const OrderClasses& classes, int32_t value, const Dims& exte
   return turned;
 }
 
-// Finds what was added before with the same numbers; looked up, never iterated.
-class Known {
- public:
-  // The place of an equal key, or `fresh`, which it then has.
-  size_t FindOrAdd(const std::vector<int64_t>& key, size_t fresh) {
-    uint64_t hash = 1469598103934665603ULL;
-    for (int64_t number : key) hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ULL;
-    std::vector<std::pair<std::vector<int64_t>, size_t>>& equal = places_[hash];
-    for (const auto& [known, place] : equal) {
-      if (known == key) return place;
-    }
-    equal.emplace_back(key, fresh);
-    return fresh;
-  }
-
- private:
-  std::unordered_map<uint64_t, std::vector<std::pair<std::vector<int64_t>, size_t>>> places_;
-};
+// What was added before with the same numbers; looked up, never iterated.
+using Known = absl::flat_hash_map<std::vector<int64_t>, size_t>;
 
 // Everything of one class, in its own dimensions; equal terms counted together.
 struct Class {
@@ -141,12 +124,8 @@ class Chooser {
   // Writes a shape, in the dimensions of the class, behind `key`.
   void Write(int32_t value, const Shape& shape, std::vector<int64_t>& key) const {
     key.push_back(static_cast<int64_t>(shape.element_type));
-    const size_t first = key.size();
-    key.resize(first + shape.dims.size());
-    const Dims& to_class = problem_.classes.ToClass(value);
-    for (size_t d = 0; d < to_class.size(); ++d) {
-      key[first + static_cast<size_t>(to_class[d])] = shape.dims[d];
-    }
+    const Dims extents = ExtentsOfClass(problem_.classes, value, shape.dims);
+    key.insert(key.end(), extents.begin(), extents.end());
   }
 
   void GatherTerms() {
@@ -161,7 +140,7 @@ class Chooser {
       key = {of, static_cast<int64_t>(term.kind)};
       Write(term.value, *term.shape, key);
       key.insert(key.end(), dims.begin(), dims.end());
-      const size_t place = known.FindOrAdd(key, c.terms.size());
+      const size_t place = known.try_emplace(key, c.terms.size()).first->second;
       if (place < c.terms.size()) {
         c.terms[place].count += term.count;
         continue;
@@ -194,7 +173,7 @@ class Chooser {
       Write(link.from, *link.from_shape, key);
       Write(link.to, *link.to_shape, key);
       key.insert(key.end(), map.begin(), map.end());
-      const size_t place = known.FindOrAdd(key, links_.size());
+      const size_t place = known.try_emplace(key, links_.size()).first->second;
       if (place < links_.size()) {
         links_[place].count += link.count;
         continue;

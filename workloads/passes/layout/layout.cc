@@ -7,10 +7,8 @@
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/layout/apply_layouts.h"
-#include "workloads/passes/layout/choose_layouts.h"
 #include "workloads/passes/layout/layout_problem.h"
-#include "workloads/passes/layout/same_bytes.h"
+#include "workloads/passes/layout/order_classes.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -77,10 +75,8 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
       const bool moves = !MovesNothing(*i, target);
       context.records.Add(moves ? reasons::kMoves : reasons::kBitcast, i->name());
       if (moves) continue;
-      Instruction* bitcast =
-          computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast");
-      *bitcast->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-      i->ReplaceAllUsesWith(bitcast);
+      i->ReplaceAllUsesWith(
+          computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast", i));
       changed = true;
     }
     changed = computation->RemoveDead() > 0 || changed;

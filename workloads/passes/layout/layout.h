@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
-#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 

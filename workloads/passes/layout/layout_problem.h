@@ -10,10 +10,10 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/instruction_map.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/layout/order_classes.h"
@@ -89,6 +89,30 @@ bool IsMadeAnywhere(const hlo::Instruction& instruction);
 bool TakesPieces(hlo::Opcode opcode);
 // Such an operand of `user` lies as the result does: both were never made to lie alike.
 bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand);
+
+// Which order every class of values gets.
+//
+// Classes are decided one after the other, the most expensive first, each for what is least
+// with what is decided already; then again, now that all neighbours are known. What is tried
+// are the orders with the least cost of the class alone and those that neighbours would have
+// it in. Time is in proportion to the program.
+//
+// Costs are of the quantities of kernels (cost::ArrayCosts). Fusion has not happened yet, so a
+// value counts as written and read unless elementwise users and sums alone take it. What
+// follows a product runs in its kernel if it takes the result as the arrays make it: a copy
+// between the two costs a kernel more.
+//
+// By value: its dimensions, fastest first.
+std::vector<Dims> ChooseLayouts(const LayoutProblem& problem, const target::Target& target,
+                                cost::CostModel& cost);
+
+// Writes chosen layouts into the module.
+//
+// Every array gets the order of its value. Where an array is made, seen and wanted in
+// different orders, copies go in, one per array and order. What every kernel makes for itself
+// is made once per order. Returns whether anything changed.
+bool ApplyLayouts(hlo::Module& module, const LayoutProblem& problem,
+                  const std::vector<Dims>& orders);
 
 }  // namespace tpusim::passes
 

@@ -1,7 +1,6 @@
 #include "workloads/passes/layout/order_classes.h"
 
 #include <numeric>
-#include <utility>
 
 #include "configs/status_macros.h"
 

@@ -54,8 +54,6 @@ class ProblemBuilder {
   void AddCollective(const hlo::Instruction& i);
   void AddOpaque(const hlo::Instruction& i);
   void AddTranspose(const hlo::Instruction& i);
-  // Dimensions along which elements do not keep their place modulo the lanes.
-  Dims Shifted(const hlo::Instruction& i) const;
   void AddPieces(const hlo::Instruction& i);
   void AddIndexed(const hlo::Instruction& i);
   void AddReduce(const hlo::Instruction& i);

@@ -1,9 +1,8 @@
-#include "workloads/passes/layout/same_bytes.h"
-
 #include <algorithm>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/layout/order_classes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,5 +1,3 @@
-#include "workloads/passes/loops/hoist_invariants.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +8,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
-#include "workloads/passes/loops/narrow_stacks.h"
+#include "workloads/passes/loops/loops.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 
@@ -63,10 +61,7 @@ class Hoist {
     }
     std::reverse(hoisted.begin(), hoisted.end());
     if (hoisted.empty()) return false;
-    std::vector<hlo::LoopCarry::Element> elements;
-    for (size_t n = 0; n < carry_.size(); ++n) {
-      elements.push_back({static_cast<int64_t>(n), carry_.initial(n), carry_.next(n)});
-    }
+    std::vector<hlo::LoopCarry::Element> elements = carry_.elements();
     for (Instruction* i : hoisted) {
       records_.Add(reasons::kHoisted, i->name(), {{"loop", carry_.loop()->name()}});
       elements.push_back({-1, Outside(i), nullptr});

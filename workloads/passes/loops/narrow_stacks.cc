@@ -1,5 +1,3 @@
-#include "workloads/passes/loops/narrow_stacks.h"
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -8,6 +6,7 @@
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/loops/loops.h"
 
 namespace tpusim::passes {
 namespace {

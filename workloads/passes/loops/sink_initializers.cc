@@ -1,5 +1,3 @@
-#include "workloads/passes/loops/sink_initializers.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/loops/loops.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

@@ -47,7 +47,7 @@ struct PassOption {
   std::string_view fallback;  // its value where the user gives none
   std::string_view description;
   // Other values are errors; empty: any text.
-  std::vector<std::string_view> values;
+  std::vector<std::string_view> values = {};
 };
 
 // The value of every option of a pass.
@@ -56,17 +56,18 @@ using OptionValues = std::map<std::string, std::string, std::less<>>;
 // Passes of one phase may come in any order; after those that order the instructions
 // of the program only such that keep an order up to date may follow. Those of kOptimize see
 // no order, and where the module has one it is dropped with what they change (pipeline.h).
-// Those of kAnnotate run in front of all, whether or not they are named.
-enum class Phase { kAnnotate, kOptimize, kSchedule };
+// Those of kAnnotate run in front of all, whether or not they are named; those of kRead are for
+// modules that are ordered already, and keep the order.
+enum class Phase { kAnnotate, kRead, kOptimize, kSchedule };
 
 struct Pass {
   std::string_view name;
   std::string_view description;
   Phase phase = Phase::kOptimize;
-  std::vector<PassOption> options;
   // Whether it changed anything. Errors: as the pass says.
   absl::StatusOr<bool> (*run)(hlo::Module& module, const PassContext& context,
                               const OptionValues& options) = nullptr;
+  std::vector<PassOption> options = {};
   // The pass forgets itself what of the facts its changes make untrue.
   bool keeps_facts = false;
 };

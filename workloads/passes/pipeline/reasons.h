@@ -9,236 +9,219 @@
 
 namespace tpusim::passes::reasons {
 
-// Of any option.
-inline constexpr Reason kNoEffect{"option.no-effect", Action::kWarned,
-                                  "{subject} has no effect: {why}"};
+using enum Action;
 
-// state-arguments
-inline constexpr Reason kArgumentOnHost{"state-arguments.on-host", Action::kChanged,
+// Of any option.
+inline constexpr Reason kNoEffect{"option.no-effect", kWarned, "{subject} has no effect: {why}"};
+
+inline constexpr Reason kArgumentOnHost{"state-arguments.on-host", kChanged,
                                         "{subject} comes from the host's memory ({memory})"};
 inline constexpr Reason kArgumentsDonated{
-    "state-arguments.donated", Action::kChanged,
-    "{subject}: all {count} arguments are donated (--donate)"};
+    "state-arguments.donated", kChanged, "{subject}: all {count} arguments are donated (--donate)"};
 
-// state-kernel-costs
-inline constexpr Reason kKernelCostStated{"state-kernel-costs.stated", Action::kChanged,
+inline constexpr Reason kKernelCostStated{"state-kernel-costs.stated", kChanged,
                                           "{subject} costs what --kernel-cost {name} states"};
 
-// state-trip-counts
-inline constexpr Reason kTripsWritten{"state-trip-counts.written", Action::kChanged,
+inline constexpr Reason kTripsWritten{"state-trip-counts.written", kChanged,
                                       "{subject} {sentence}"};
 
-// state-branches
-inline constexpr Reason kBranchStated{"state-branches.stated", Action::kChanged,
+inline constexpr Reason kBranchStated{"state-branches.stated", kChanged,
                                       "{subject} takes branch {branch}, as stated"};
 
-// state-ragged-sizes
 inline constexpr Reason kRaggedEqual{
-    "state-ragged-sizes.equal", Action::kAssumed,
+    "state-ragged-sizes.equal", kAssumed,
     "the groups of {operations} are equally large: their sizes are data (--ragged {subject}=...)"};
 inline constexpr Reason kRaggedStatedEqual{
-    "state-ragged-sizes.stated-equal", Action::kAssumed,
+    "state-ragged-sizes.stated-equal", kAssumed,
     "the groups of {operation} are equally large, as stated"};
 inline constexpr Reason kRaggedCapped{
-    "state-ragged-sizes.capped", Action::kAssumed,
+    "state-ragged-sizes.capped", kAssumed,
     "{operation} sends {sent_rows} of its {rows} rows, as many as its result holds (--ragged "
     "{subject}=...)"};
 inline constexpr Reason kRaggedRows{
-    "state-ragged-sizes.rows", Action::kAssumed,
+    "state-ragged-sizes.rows", kAssumed,
     "the groups of {operation} have {rows} rows on the busiest device, as stated"};
 inline constexpr Reason kRaggedSent{
-    "state-ragged-sizes.sent", Action::kAssumed,
+    "state-ragged-sizes.sent", kAssumed,
     "{operation} sends {rows} rows to the members of its group, as stated"};
 
-// windowed-einsum
-inline constexpr Reason kEinsumWindowed{"windowed-einsum.windowed", Action::kChanged,
+inline constexpr Reason kCarriedJoined{"join-carried-collectives.joined", kChanged,
+                                       "{subject} runs beside the kernels that carry it"};
+inline constexpr Reason kUnwrapped{"unwrap-reduce-scatters.unwrapped", kChanged,
+                                   "{subject} is a reduce-scatter"};
+inline constexpr Reason kOffLoad{"unwrap-off-loads.collective", kChanged,
+                                 "SparseCores run {subject}"};
+inline constexpr Reason kOffLoadKept{
+    "unwrap-off-loads.on-tensor-core", kAssumed,
+    "{subject} runs on the TensorCore: the SparseCores that the compiler gave it to run only "
+    "collectives here"};
+inline constexpr Reason kCallTranslated{"translate-calls.translated", kChanged,
+                                        "{subject}: call of {target}"};
+
+inline constexpr Reason kEinsumWindowed{"windowed-einsum.windowed", kChanged,
                                         "{subject} with {collective}: {why}"};
-inline constexpr Reason kEinsumKept{"windowed-einsum.kept", Action::kKept,
+inline constexpr Reason kEinsumKept{"windowed-einsum.kept", kKept,
                                     "{subject} with {collective}: {why}"};
 
-// fusion
-inline constexpr Reason kInlined{"fusion.inlined", Action::kChanged,
+inline constexpr Reason kInlined{"fusion.inlined", kChanged,
                                  "{subject} is computed in {readers}: {less_us:.3f} us less"};
 inline constexpr Reason kInlinedAndStored{
-    "fusion.inlined-and-stored", Action::kChanged,
+    "fusion.inlined-and-stored", kChanged,
     "{subject} is computed in {readers}, and stored for others: {less_us:.3f} us less"};
-inline constexpr Reason kNotInlined{"fusion.not-inlined", Action::kKept,
+inline constexpr Reason kNotInlined{"fusion.not-inlined", kKept,
                                     "{subject} is not computed in {reader}: {why}"};
 inline constexpr Reason kStored{
-    "fusion.stored", Action::kKept,
+    "fusion.stored", kKept,
     "{subject} is stored: computed in {readers} it would take {more_us:.3f} us more"};
 inline constexpr Reason kJoined{
-    "fusion.joined", Action::kChanged,
+    "fusion.joined", kChanged,
     "{subject} and {other} are results of one kernel, {how}: {less_us:.3f} us less"};
-inline constexpr Reason kAlone{"fusion.alone", Action::kChanged,
+inline constexpr Reason kAlone{"fusion.alone", kChanged,
                                "{subject} is one operation with its constants"};
 inline constexpr Reason kReused{
-    "fusion.reused", Action::kChanged,
+    "fusion.reused", kChanged,
     "{subject} is stored instead of what {readers} computed it from: {less_us:.3f} us less"};
 
-// rematerialize
 inline constexpr Reason kMoved{
-    "rematerialize.moved", Action::kChanged,
+    "rematerialize.moved", kChanged,
     "{subject}: moved as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
     "{cost_us:.3f} us"};
 inline constexpr Reason kRecomputed{
-    "rematerialize.recomputed", Action::kChanged,
+    "rematerialize.recomputed", kChanged,
     "{subject}: computed again as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
     "{cost_us:.3f} us"};
+inline constexpr Reason kFits{
+    "rematerialize.fits", kKept,
+    "{subject} fits: {peak_bytes} bytes are live at most, and {limit_bytes} may be"};
 
-// memory-space-assignment
-inline constexpr Reason kPlaced{"memory-space-assignment.placed", Action::kChanged,
+inline constexpr Reason kPlaced{"memory-space-assignment.placed", kChanged,
                                 "{subject} of {bytes} B in {space}: {stays}; saves {saved_ns} ns"};
 inline constexpr Reason kPlacedThenEvicted{
-    "memory-space-assignment.placed-then-evicted", Action::kChanged,
+    "memory-space-assignment.placed-then-evicted", kChanged,
     "{subject} of {bytes} B in {space}: {stays}; then copied to HBM; saves {saved_ns} ns"};
 
-// memory-spaces
-inline constexpr Reason kSpaceFollows{"memory-spaces.follows", Action::kChanged,
+inline constexpr Reason kSpaceFollows{"memory-spaces.follows", kChanged,
                                       "{subject} lies where the value is that it names: {shape}"};
-inline constexpr Reason kPlacedAlready{"memory-spaces.placed-already", Action::kChanged,
+inline constexpr Reason kPlacedAlready{"memory-spaces.placed-already", kChanged,
                                        "{subject} goes: {value} is where it is to be"};
 
-// repeat-all-gathers
 inline constexpr Reason kGatheredAgain{
-    "repeat-all-gathers.repeated", Action::kChanged,
+    "repeat-all-gathers.repeated", kChanged,
     "{subject} is gathered again as {again} for {user}, long after the use before that"};
-inline constexpr Reason kGatheredOnce{"repeat-all-gathers.near", Action::kKept,
+inline constexpr Reason kGatheredOnce{"repeat-all-gathers.near", kKept,
                                       "{subject} is gathered once: its uses are near one another"};
 
-// round-before-exchange
 inline constexpr Reason kRounded{
-    "round-before-exchange.rounded", Action::kChanged,
+    "round-before-exchange.rounded", kChanged,
     "{subject} moves bfloat16: nothing but products reads it, which round it"};
 inline constexpr Reason kNotRounded{
-    "round-before-exchange.kept", Action::kKept,
+    "round-before-exchange.kept", kKept,
     "{subject} moves float32: not only products that round it read it"};
 
-// simplify
-inline constexpr Reason kSimplified{"simplify.replaced", Action::kChanged,
+inline constexpr Reason kSimplified{"simplify.replaced", kChanged,
                                     "{subject} is {with} ({opcode})"};
 inline constexpr Reason kComputationSimplified{
-    "simplify.computation", Action::kChanged,
+    "simplify.computation", kChanged,
     "{subject}: {after} operations instead of {before}, without those that are equal to others or "
     "that nothing reads"};
-inline constexpr Reason kCarriesSimplified{"simplify.carries", Action::kChanged,
+inline constexpr Reason kCarriesSimplified{"simplify.carries", kChanged,
                                            "{subject}: loops no longer carry what nothing reads, "
                                            "what never changes or what they carry twice"};
 
-// hoist-invariants
 inline constexpr Reason kHoisted{
-    "hoist-invariants.hoisted", Action::kChanged,
+    "hoist-invariants.hoisted", kChanged,
     "{subject} is computed before {loop}: all iterations compute the same"};
 inline constexpr Reason kStacksNarrowed{
-    "hoist-invariants.stacks-narrowed", Action::kChanged,
+    "hoist-invariants.stacks-narrowed", kChanged,
     "{subject} reads stacks that are converted as a whole before it"};
-inline constexpr Reason kDeadInLoop{"hoist-invariants.dead", Action::kChanged,
+inline constexpr Reason kDeadInLoop{"hoist-invariants.dead", kChanged,
                                     "{subject} loses operations that nothing reads"};
 
-// pipeline-host-copies
-inline constexpr Reason kDeadInHostLoop{"pipeline-host-copies.dead", Action::kChanged,
+inline constexpr Reason kDeadInHostLoop{"pipeline-host-copies.dead", kChanged,
                                         "{subject} loses operations that nothing reads"};
-inline constexpr Reason kReadEarly{"pipeline-host-copies.read-early", Action::kChanged,
+inline constexpr Reason kReadEarly{"pipeline-host-copies.read-early", kChanged,
                                    "{subject} reads from the host's memory what its next iteration "
                                    "needs, so that this computes meanwhile"};
-inline constexpr Reason kWrittenLate{"pipeline-host-copies.written-late", Action::kChanged,
+inline constexpr Reason kWrittenLate{"pipeline-host-copies.written-late", kChanged,
                                      "{subject} writes to the host's memory what its last "
                                      "iteration made, so that this computes meanwhile"};
 
-// reassociate-all-reduces
 inline constexpr Reason kReassociated{
-    "reassociate-all-reduces.one", Action::kChanged,
+    "reassociate-all-reduces.one", kChanged,
     "{subject} adds over devices what {first} and {second} added before their results were added"};
 
-// layout
 inline constexpr Reason kLayoutsGiven{
-    "layout.given", Action::kKept,
-    "{subject} has layouts or fusions that a compiler gave it, which stay"};
-inline constexpr Reason kLayoutChosen{"layout.chosen", Action::kChanged, "{subject} is {shape}"};
+    "layout.given", kKept, "{subject} has layouts or fusions that a compiler gave it, which stay"};
+inline constexpr Reason kLayoutChosen{"layout.chosen", kChanged, "{subject} is {shape}"};
 inline constexpr Reason kLayoutCopy{
-    "layout.copy", Action::kChanged,
+    "layout.copy", kChanged,
     "{subject} brings a value into the order that its users want: {shape}"};
-inline constexpr Reason kBitcast{"layout.bitcast", Action::kChanged,
+inline constexpr Reason kBitcast{"layout.bitcast", kChanged,
                                  "{subject} is a bitcast: it moves nothing"};
-inline constexpr Reason kMoves{"layout.moves", Action::kKept,
+inline constexpr Reason kMoves{"layout.moves", kKept,
                                "{subject} moves elements: its operand lies in another order"};
 
-// narrow-reduce-scatters
-inline constexpr Reason kScatterWidened{"narrow-reduce-scatters.widened", Action::kChanged,
+inline constexpr Reason kScatterWidened{"narrow-reduce-scatters.widened", kChanged,
                                         "{subject} is an all-reduce and a slice of it: {shape} is "
                                         "of integers, or has few bytes in a row"};
 
-// narrow-all-gathers
-inline constexpr Reason kGatherSummed{"narrow-all-gathers.summed", Action::kChanged,
+inline constexpr Reason kGatherSummed{"narrow-all-gathers.summed", kChanged,
                                       "{subject} is an all-reduce: a device has {elements} "
                                       "elements, less than a row of {lanes} lanes"};
 
-// combine-reduce-scatters
 inline constexpr Reason kScattersCombined{
-    "combine-reduce-scatters.combined", Action::kChanged,
+    "combine-reduce-scatters.combined", kChanged,
     "{subject} and {others} are one reduce-scatter of {bytes} bytes"};
-inline constexpr Reason kNotOnThisChip{"combine-reduce-scatters.not-on-this-chip", Action::kKept,
+inline constexpr Reason kNotOnThisChip{"combine-reduce-scatters.not-on-this-chip", kKept,
                                        "{subject}: the compiler of {chip} combines none"};
 
-// combine-all-reduces
 inline constexpr Reason kAllReducesCombined{
-    "combine-all-reduces.combined", Action::kChanged,
+    "combine-all-reduces.combined", kChanged,
     "{subject} and {others} are one all-reduce of {bytes} bytes"};
 
-// sink-initializers
-inline constexpr Reason kSunk{"sink-initializers.sunk", Action::kChanged,
+inline constexpr Reason kSunk{"sink-initializers.sunk", kChanged,
                               "{subject} is not written before {loop}: its first iteration has the "
                               "constant, or writes all of element {element}"};
-inline constexpr Reason kDeadInitializers{"sink-initializers.dead", Action::kChanged,
+inline constexpr Reason kDeadInitializers{"sink-initializers.dead", kChanged,
                                           "{subject} loses operations that nothing reads"};
 
-// copies
-inline constexpr Reason kCopied{"copies.copied", Action::kChanged,
+inline constexpr Reason kCopied{"copies.copied", kChanged,
                                 "{subject} is copied: {user} writes over it, and it is read later "
                                 "or is not the program's to write"};
 inline constexpr Reason kOrderedLast{
-    "copies.ordered-last", Action::kChanged,
+    "copies.ordered-last", kChanged,
     "{subject} comes after all that reads {value}, over which it writes"};
-inline constexpr Reason kPlacesCopied{"copies.places", Action::kChanged,
+inline constexpr Reason kPlacesCopied{"copies.places", kChanged,
                                       "{subject}: results that trade places are copied"};
 inline constexpr Reason kArgumentReturned{
-    "copies.argument-returned", Action::kChanged,
+    "copies.argument-returned", kChanged,
     "{subject} is copied: it is an argument that is not donated, and a result"};
 
-// async-collectives
-inline constexpr Reason kCut{"async-collectives.cut", Action::kChanged,
+inline constexpr Reason kCut{"async-collectives.cut", kChanged,
                              "{subject} is cut into a start and a done"};
-inline constexpr Reason kStaysWhole{"async-collectives.whole", Action::kKept,
+inline constexpr Reason kStaysWhole{"async-collectives.whole", kKept,
                                     "{subject} stays whole: {why}"};
 
-// async-host-copies
 inline constexpr Reason kHostCopyAsync{
-    "async-host-copies.cut", Action::kChanged,
+    "async-host-copies.cut", kChanged,
     "{subject} is cut into a start and a done: it moves between the host's memory and HBM"};
 
-// demote-async
 inline constexpr Reason kDemoted{
-    "demote-async.demoted", Action::kChanged,
+    "demote-async.demoted", kChanged,
     "{subject} is synchronous again: no product is between it and {done}"};
 inline constexpr Reason kCovered{
-    "demote-async.covered", Action::kKept,
+    "demote-async.covered", kKept,
     "{subject} stays asynchronous: a product is between it and {done}"};
 
-// schedule
-inline constexpr Reason kOrdered{"schedule.ordered", Action::kChanged,
+inline constexpr Reason kOrdered{"schedule.ordered", kChanged,
                                  "{subject}: {count} operations are in order"};
-inline constexpr Reason kOrderKept{"schedule.kept", Action::kKept,
+inline constexpr Reason kOrderKept{"schedule.kept", kKept,
                                    "{subject}: {count} operations are in the order that they had"};
-inline constexpr Reason kBeside{"schedule.beside", Action::kChanged,
+inline constexpr Reason kBeside{"schedule.beside", kChanged,
                                 "{subject} runs beside {count} operations, until {done}"};
 inline constexpr Reason kBesideForMemory{
-    "schedule.beside-for-memory", Action::kChanged,
+    "schedule.beside-for-memory", kChanged,
     "{subject} runs beside {count} operations, until {done}, in an order that takes less memory"};
-
-// rematerialize
-inline constexpr Reason kFits{
-    "rematerialize.fits", Action::kKept,
-    "{subject} fits: {peak_bytes} bytes are live at most, and {limit_bytes} may be"};
 
 }  // namespace tpusim::passes::reasons
 

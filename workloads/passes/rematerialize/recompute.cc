@@ -1,5 +1,3 @@
-#include "workloads/passes/rematerialize/recompute.h"
-
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/rematerialize/rematerialize.h"
 
 namespace tpusim::passes {
 namespace {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "configs/status_macros.h"
 #include "workloads/buffers/live_bytes.h"
@@ -18,7 +16,6 @@
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
-#include "workloads/passes/rematerialize/recompute.h"
 
 namespace tpusim::passes {
 namespace {

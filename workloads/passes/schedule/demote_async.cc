@@ -1,5 +1,3 @@
-#include "workloads/passes/schedule/demote_async.h"
-
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
 namespace {

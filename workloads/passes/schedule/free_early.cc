@@ -1,9 +1,9 @@
-#include "workloads/passes/schedule/free_early.h"
-
 #include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
+
+#include "workloads/passes/schedule/list_order.h"
 
 namespace tpusim::passes {
 namespace {

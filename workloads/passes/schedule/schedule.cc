@@ -1,8 +1,6 @@
 #include "workloads/passes/schedule/schedule.h"
 
 #include <algorithm>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/schedule/choose_order.h"
-#include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
 namespace {
@@ -47,11 +44,8 @@ absl::StatusOr<Work> WorkOf(const Instruction& i, cost::CostModel& cost,
   if (i.opcode() == Opcode::kCall) return known.at(i.called()[0]);
   if (i.opcode() == Opcode::kConditional) {
     const std::vector<Computation*> branches = hlo::RunBy(i);
-    const Computation* longest = branches[0];
-    for (const Computation* c : branches) {
-      if (known.at(c).alone() > known.at(longest).alone()) longest = c;
-    }
-    return known.at(longest);
+    return known.at(*std::ranges::max_element(
+        branches, {}, [&](const Computation* c) { return known.at(c).alone(); }));
   }
   if (i.opcode() != Opcode::kWhile) return cost.WorkOf(i);
   ASSIGN_OR_RETURN(const int64_t trips, cost.TripsOf(i));
@@ -69,19 +63,9 @@ absl::StatusOr<cost::ScheduleGraph> GraphOf(Computation& computation,
   std::unordered_map<const Instruction*, int> number;
   for (Instruction* i : computation.PostOrder()) {
     cost::ScheduleNode node;
-    node.instruction = i;
-    node.carries_gathers = cost::CarriesGathers(*i);
     ASSIGN_OR_RETURN(node.work, WorkOf(*i, cost, known));
-    if (hlo::IsAsyncStart(i->opcode())) {
-      node.role = Role::kStart;
-      node.kind = cost::KindOf(*i);
-      ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(*i));
-    } else if (hlo::IsAsyncDone(i->opcode())) {
-      const Instruction& start = hlo::StartOf(*i);
-      node.role = Role::kDone;
-      node.kind = cost::KindOf(start);
-      node.start = number.at(&start);
-    }
+    RETURN_IF_ERROR(cost::SetRole(*i, cost, node));
+    if (node.role == Role::kDone) node.start = number.at(&hlo::StartOf(*i));
     for (const Instruction* operand : i->operands()) {
       node.predecessors.push_back(number.at(operand));
     }

@@ -1,7 +1,7 @@
 // The order in which a device executes, chosen to hide asynchronous collectives.
 //
 // Several orders of a computation are made and replayed with the contention that the
-// machine will show (schedule/replay.h); the shortest wins. The candidates are those
+// machine will show (cost::Replay); the shortest wins. The candidates are those
 // of a list scheduler (schedule/list_order.h) that takes transfers to last
 //   - as long as alone;
 //   - as long as in the replay of the best order so far, beside what is in flight with
@@ -10,13 +10,13 @@
 //     of all compute. These orders change little when a rate of the machine does: what
 //     is good for a slower machine stays a candidate for a faster one;
 // each of them as it is and with starts as early as limits allow, copies to the host always early
-// (schedule/free_early.h). Of orders that take
+// (FreeEarly). Of orders that take
 // equally long the one with early starts is taken: an order that hides a transfer
 // with something to spare goes on hiding it when the machine is not as expected.
 //
 // If what is then live takes more HBM than the TPU compiler allows itself, computations are
 // ordered again: of the candidates that take no more memory than there is for them
-// (order_memory.h) the shortest wins, or the one that takes least. Starts in such an order
+// (choose_order.h) the shortest wins, or the one that takes least. Starts in such an order
 // are marked (kOrderedFor), so that the report can say why something is exposed.
 //
 // Loop bodies are scheduled before the loops that run them. A loop is then one
@@ -24,11 +24,15 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
 
+#include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "models/isa/program_info.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -38,6 +42,45 @@ inline constexpr std::string_view kOrderedFor = "ordered_for";
 
 // Its context must have costs.
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
+
+// Makes asynchronous collectives that nothing covers synchronous again.
+//
+// The steps of an all-gather that the SparseCores do not run are carried by the loops of
+// matrix products. Where the schedule put no product between its start and its done
+// nothing carries them, and the TPU compiler executes it as a whole where the done is.
+// So does this pass, which leaves on it the mark that the TPU compiler leaves: the name
+// that the start had. Permutes, copies and what is off-loaded move by themselves: they
+// stay asynchronous even if nothing runs meanwhile.
+//
+// Of computations that are scheduled; their schedules stay up to date.
+absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context);
+
+// Why the main stream has to wait for a collective, from the order that the compiler chose.
+//
+// A synchronous collective is waited for because it is synchronous (WhySynchronous). The
+// two ends of an asynchronous one are looked at apart:
+//
+//   its start   could it come before the last operation of the main stream before it?
+//   its done    could it come behind the first operation of the main stream after it?
+//
+// An end is tight if not: that operation makes what the transfer sends, or needs what it
+// brings (or, for a chain of transfers, another transfer does). If both are tight a
+// *dependency* keeps the collective from being hidden by more. An end that is not tight is
+// there because more transfers of its kind may not be in flight (*resource*), or because the
+// schedule wanted something else that is independent of the collective to be elsewhere.
+//
+// These are facts of the program: whether the main stream did have to wait, and how long,
+// the simulation tells.
+struct WaitFact {
+  isa::WaitReason reason = isa::WaitReason::kDependency;
+  std::string text;  // half a sentence
+};
+
+// Of all collectives of a scheduled module: the synchronous ones and the starts. In time
+// linear in the instructions and in what lies between a collective and its neighbours on
+// the main stream.
+std::unordered_map<const hlo::Instruction*, WaitFact> WaitFacts(const hlo::Module& module,
+                                                                const target::Target& target);
 
 }  // namespace tpusim::passes
 

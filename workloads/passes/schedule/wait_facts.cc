@@ -1,5 +1,3 @@
-#include "workloads/passes/schedule/wait_facts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,11 +1,9 @@
 // Transposes around products.
-#include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/simplify/rules.h"
+#include "workloads/passes/simplify/simplify.h"
 
 namespace tpusim::passes {
 namespace {

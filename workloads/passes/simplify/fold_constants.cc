@@ -2,16 +2,14 @@
 //
 // Only what has one right answer: whole numbers modulo their width, and of floats the basic
 // operations, which double precision rounded once more gives as the type itself would.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
-#include "workloads/passes/simplify/rules.h"
+#include "workloads/passes/simplify/simplify.h"
 
 namespace tpusim::passes {
 namespace {

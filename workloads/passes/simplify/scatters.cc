@@ -9,7 +9,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/simplify/rules.h"
+#include "workloads/passes/simplify/simplify.h"
 
 namespace tpusim::passes {
 namespace {
@@ -74,9 +74,7 @@ Instruction* SimplifyScatter(Instruction* i) {
   const hlo::Shape& shape = i->shape();
   const auto add = [&](Opcode opcode, PrimitiveType type, const Dims& dims,
                        std::vector<Instruction*> operands) {
-    Instruction* made = computation->Add(opcode, hlo::MakeShape(type, dims), std::move(operands));
-    *made->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-    return made;
+    return computation->Add(opcode, hlo::MakeShape(type, dims), std::move(operands), "", i);
   };
   Dims row_extents;
   for (int64_t d : rows.row_dims) row_extents.push_back(shape.dims[d]);

@@ -1,15 +1,16 @@
 #include "workloads/passes/simplify/simplify.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
-#include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
 namespace {
@@ -103,6 +104,24 @@ absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext& context) {
   }
   module.RemoveUnreachable();
   return changed;
+}
+
+using hlo::Opcode;
+
+const Instruction* ConstantElement(const Instruction& i) {
+  const Instruction* value = &i;
+  while (value->opcode() == Opcode::kBroadcast || value->opcode() == Opcode::kReshape) {
+    value = value->operand(0);
+  }
+  const bool one = value->opcode() == Opcode::kConstant && value->shape().IsScalar();
+  return one ? value : nullptr;
+}
+
+bool IsAll(const Instruction& i, double value) {
+  const Instruction* constant = ConstantElement(i);
+  if (constant == nullptr) return false;
+  const auto found = hlo::ScalarConstant(*constant);
+  return found.has_value() && *found == value && std::signbit(*found) == std::signbit(value);
 }
 
 }  // namespace tpusim::passes

@@ -3,7 +3,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/simplify/rules.h"
+#include "workloads/passes/simplify/simplify.h"
 
 namespace tpusim::passes {
 

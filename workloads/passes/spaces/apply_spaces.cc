@@ -1,13 +1,11 @@
-#include "workloads/passes/spaces/apply_spaces.h"
-
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {

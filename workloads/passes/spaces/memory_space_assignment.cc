@@ -7,12 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/passes/pipeline/reasons.h"
-#include "workloads/passes/spaces/apply_spaces.h"
 #include "workloads/passes/spaces/space_plan.h"
-#include "workloads/passes/spaces/space_search.h"
 
 namespace tpusim::passes {
 namespace {
@@ -21,12 +20,12 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Shape;
 
-// The first value that is in the space, or null.
-const Instruction* FindIn(const hlo::Module& module, int64_t space) {
+// The first value that is in the memory, or null.
+const Instruction* FindIn(const hlo::Module& module, const configs::Memory& memory) {
   for (const Computation* computation : hlo::ControlComputations(module)) {
     for (const Instruction* i : computation->instructions()) {
       for (const Shape* leaf : hlo::Leaves(i->shape())) {
-        if (leaf->IsArray() && leaf->layout.memory_space == space) return i;
+        if (leaf->IsArray() && leaf->layout.memory_space == memory.number) return i;
       }
     }
   }
@@ -43,7 +42,7 @@ double Rank(const SpaceValue& value) {
   return std::ldexp(std::round(mantissa * kSteps) / kSteps, exponent);
 }
 
-void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Records& records) {
+void Explain(const SpacePlan& plan, const configs::Memory& space, const Records& records) {
   const SpaceValue& value = *plan.value;
   std::vector<std::string> allocations;
   for (const SpaceAllocation& allocation : plan.allocations) {
@@ -55,7 +54,7 @@ void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Reco
   }
   records.Add(plan.evicted ? reasons::kPlacedThenEvicted : reasons::kPlaced, value.storage->name(),
               {{"bytes", value.bytes.value()},
-               {"space", std::string(space.name)},
+               {"space", std::string(space.title)},
                {"stays", fmt::format("{}", fmt::join(allocations, "; "))},
                {"saved_ns", static_cast<int64_t>(value.Benefit()) / 1000}});
 }
@@ -63,34 +62,38 @@ void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Reco
 }  // namespace
 
 bool HasPlaces(const hlo::Module& module) {
-  return FindIn(module, hlo::kVmemSpace) != nullptr || FindIn(module, hlo::kCmemSpace) != nullptr;
+  return std::ranges::any_of(configs::kMemories, [&](const configs::Memory& memory) {
+    return memory.on_chip && FindIn(module, memory) != nullptr;
+  });
 }
 
 absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "an assignment of memories without costs");
   const target::Target& target = context.target;
-  if (const Instruction* placed = FindIn(module, hlo::kCmemSpace);
-      placed != nullptr && target.Usable(hlo::kCmemSpace) == Bytes(0)) {
-    return UserError(
-        fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
-                    placed->Describe(), hlo::kCmemSpace, target.chip().name));
+  for (const configs::Memory& memory : configs::kMemories) {
+    if (!memory.on_chip || memory.capacity(target.chip()) > Bytes(0)) continue;
+    const Instruction* placed = FindIn(module, memory);
+    if (placed == nullptr) continue;
+    return UserError(fmt::format("{} is in {} (S({}) in its layout), which {} does not have; {} do",
+                                 placed->Describe(), memory.title, memory.number,
+                                 target.chip().name, configs::ChipsWith(memory)));
   }
-  const bool cmem = target.Usable(hlo::kCmemSpace) > Bytes(0);
-  const int64_t space = cmem ? hlo::kCmemSpace : hlo::kVmemSpace;
+  const configs::Memory& memory = target.FastMemory();
+  const int64_t space = memory.number;
   // Windows of kernels are in VMEM too, and counted.
-  const Bytes capacity = cmem ? target.Usable(space) : target.chip().vmem.bytes;
+  const Bytes capacity = memory.planned ? target.Usable(space) : target.chip().vmem.bytes;
 
   ASSIGN_OR_RETURN(const auto timelines,
                    SpaceTimelines(context.facts->CallsOf(module), context.facts->Aliases(), target,
                                   *context.cost, space, target.policy().loop_weight));
   for (const auto& timeline : timelines) {
-    // What is in CMEM has a plan of its own that says so (buffers/memory_plan.h).
-    if (cmem || timeline->MostPlaced() <= capacity) continue;
+    // A memory that is planned has a plan that says so (buffers/memory_plan.h).
+    if (memory.planned || timeline->MostPlaced() <= capacity) continue;
     return UserError(fmt::format(
         "what the program itself puts into {} (S({}) in layouts) does not fit: {} B at its peak in "
         "{}, {} has {} B",
-        target::MemorySpaceOf(space).name, space, timeline->MostPlaced().value(),
-        timeline->computation()->name(), target.chip().name, capacity.value()));
+        memory.title, space, timeline->MostPlaced().value(), timeline->computation()->name(),
+        target.chip().name, capacity.value()));
   }
   std::vector<std::vector<SpaceValue>> values;  // by timeline
   std::vector<const SpaceValue*> ranked;
@@ -118,7 +121,7 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
     changed = true;
     if (context.records.wanted()) {
       for (const SpacePlan& plan : plans) {
-        Explain(plan, target::MemorySpaceOf(space), context.records);
+        Explain(plan, memory, context.records);
       }
     }
     ApplySpaces(plans, *timeline, space);

@@ -1,4 +1,4 @@
-// Which arrays live in VMEM, or in CMEM on the chips that have it.
+// Which arrays live in VMEM, or in another on-chip memory where a chip has one.
 //
 // In the manner of XLA's memory-space assignment: of all arrays that kernels read, those
 // come first that gain most by being in the other memory, per square root of their size
@@ -22,11 +22,11 @@
 
 namespace tpusim::passes {
 
-// Whether something is in VMEM or CMEM.
+// Whether something is in an on-chip memory.
 bool HasPlaces(const hlo::Module& module);
 
-// The module must be scheduled, the context must have costs. Error: something is in CMEM
-// and the chip has none, or more is placed than there is.
+// The module must be scheduled, the context must have costs. Error: something is in a memory
+// that the chip does not have, or more is placed than there is.
 absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes

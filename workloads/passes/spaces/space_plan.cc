@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/cost/transfers.h"
 
 namespace tpusim::passes {
 namespace {
 
-isa::MemorySpace Isa(int64_t space) { return target::MemorySpaceOf(space).isa; }
+isa::MemorySpace Isa(int64_t space) { return configs::MemoryOfNumber(space).space; }
 
 }  // namespace
 

@@ -11,13 +11,63 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "configs/units.h"
-#include "workloads/passes/spaces/space_values.h"
+#include "workloads/cost/cost_model.h"
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/spaces/space_timeline.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
+
+// The arrays that could live in another memory than HBM, and what that would gain.
+//
+// A value is an array that an instruction makes (or that enters the computation as an
+// argument or an element of what a loop carries), under all the names that bitcasts and
+// tuples give it. Kernels may write it to and read it from any memory that their windows
+// reach, synchronous collectives from and to VMEM; everything else (asynchronous
+// operations, loops, calls, custom calls, updates in place, results of the computation)
+// has it in HBM.
+struct SpaceUse {
+  hlo::Instruction* user = nullptr;
+  size_t at = 0;
+  bool by_windows = false;  // or by a collective that can; else it has to be in HBM
+  kernels::PlaceableKernel* kernel = nullptr;  // where the user is one
+  std::vector<size_t> arrays;                  // of the kernel, which are this value
+  Picoseconds saved{0};                        // by reading it from the other memory
+  Bytes read{0};                               // from HBM, if it is there
+};
+
+struct SpaceValue {
+  hlo::Instruction* storage = nullptr;  // what makes it, or the element of what does
+  // What renames it, operands first, and the name that each one renames.
+  std::vector<hlo::Instruction*> names;
+  std::unordered_map<const hlo::Instruction*, hlo::Instruction*> renames;
+  SpaceTimeline* timeline = nullptr;
+  size_t made_at = 0;
+  bool made_by_windows = false;
+  kernels::PlaceableKernel* maker = nullptr;  // where a kernel makes it, as its array
+  size_t array = 0;
+  Picoseconds saved_by_making{0};
+  std::vector<SpaceUse> uses;  // in order of execution, one per instruction
+  bool lives_out = false;
+  Bytes bytes{0};
+
+  // What would be saved in all, counted as often as the loops around it say.
+  double Benefit() const;
+};
+
+// Those of a computation that are worth looking at, in the order of the schedule. `space`
+// is where they could go. Error: a kernel without a rule.
+absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
+                                                      const hlo::AliasAnalysis& aliases,
+                                                      const target::Target& target,
+                                                      cost::CostModel& cost, int64_t space);
 
 struct SpaceAllocation {
   // Where the copy from HBM starts: before the instruction there. Of the first of a
@@ -54,6 +104,41 @@ class SpacePlanner {
   const int64_t space_;
   const Bytes capacity_;
 };
+
+// How long a computation will take with its arrays where plans put them.
+struct SpaceReplay {
+  Picoseconds length;
+  std::vector<Picoseconds> waited;  // by plan, for its copies
+};
+
+// One execution, without what it calls: cost::Replay with kernels as
+// much shorter as their arrays save, and with the copies. The plans are of values of the
+// timeline.
+SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
+                       const SpacePlanner& planner, const target::Target& target);
+
+// Which copies between HBM and the other memory are worth it.
+//
+// A planner decides value by value and cannot know what its copies will meet on HBM and in
+// which order everything waits for them. So several plans of the whole module are made and
+// replayed, and the shortest wins: without copies; with those that HBM has more or less time
+// for; each of these without the copies that are waited for longer than they save; and the
+// best of all without single ones that save least beyond that. A plan without copies is always
+// among them: by the replay's estimate no copy makes a step longer.
+//
+// Looked up, never iterated.
+using SpacePlans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>>;
+
+// Values come first that are planned first. The time is in proportion to the module.
+SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+                            const std::vector<const SpaceValue*>& values,
+                            const SpacePlanner& planner, const target::Target& target);
+
+// Puts a plan of memory-space assignment into the schedule: memory spaces in layouts,
+// copy-starts and copy-dones, and every user on the copy that it is to read.
+//
+// The plans of one computation, whose schedule follows.
+void ApplySpaces(const std::vector<SpacePlan>& plans, SpaceTimeline& timeline, int64_t space);
 
 }  // namespace tpusim::passes
 

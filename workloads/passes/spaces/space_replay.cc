@@ -1,11 +1,10 @@
-#include "workloads/passes/spaces/space_replay.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "workloads/cost/chip_cost_model.h"
-#include "workloads/cost/replay.h"
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {

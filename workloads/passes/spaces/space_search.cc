@@ -1,11 +1,9 @@
-#include "workloads/passes/spaces/space_search.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/spaces/space_replay.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {

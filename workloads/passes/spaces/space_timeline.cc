@@ -1,7 +1,6 @@
 #include "workloads/passes/spaces/space_timeline.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
@@ -161,7 +160,6 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
     begins[p] = now;
     const Instruction& i = *order_[p];
     cost::ScheduleNode& node = graph_.nodes[p];
-    node.carries_gathers = cost::CarriesGathers(i);
     ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(i));
     if (!hlo::IsControlFlow(i.opcode())) {
       ASSIGN_OR_RETURN(node.work, cost.WorkOf(i));
@@ -174,15 +172,9 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
       ASSIGN_OR_RETURN(const kernels::KernelCost kernel, cost.KernelOf(i));
       windows_[p] = kernel.windows;
     }
-    if (hlo::IsAsyncStart(i.opcode())) {
-      node.role = cost::ScheduleNode::Role::kStart;
-      node.kind = cost::KindOf(i);
-      ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(i));
-    } else if (hlo::IsAsyncDone(i.opcode())) {
-      const Instruction& start = hlo::StartOf(i);
-      const size_t started = position_.at(&start);
-      node.role = cost::ScheduleNode::Role::kDone;
-      node.kind = cost::KindOf(start);
+    RETURN_IF_ERROR(cost::SetRole(*order_[p], cost, node));
+    if (node.role == cost::ScheduleNode::Role::kDone) {
+      const size_t started = position_.at(&hlo::StartOf(i));
       node.start = static_cast<int>(started);
       // Waits for what is left of the transfer.
       cost::Work rest = graph_.nodes[started].transfer;

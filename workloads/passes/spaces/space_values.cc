@@ -1,11 +1,11 @@
-#include "workloads/passes/spaces/space_values.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/product.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {
@@ -19,13 +19,6 @@ bool SendsFrom(const Instruction& i, int64_t space) {
   return space == hlo::kVmemSpace && hlo::IsCollective(i.opcode()) &&
          !hlo::IsAsyncStart(i.opcode()) && i.opcode() != Opcode::kCollectivePermute &&
          i.opcode() != Opcode::kRaggedAllToAll;
-}
-
-bool HasProduct(const Instruction& i) {
-  if (i.opcode() != Opcode::kFusion) return hlo::IsProduct(i.opcode());
-  const std::vector<Instruction*> members = i.called()[0]->instructions();
-  return std::any_of(members.begin(), members.end(),
-                     [](const Instruction* m) { return hlo::IsProduct(m->opcode()); });
 }
 
 bool IsPlaceable(const Shape& shape) {
@@ -113,7 +106,8 @@ class Collector {
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
     }
-    if (space_ == hlo::kVmemSpace && !target_.policy().products_in_vmem && HasProduct(*maker)) {
+    if (space_ == hlo::kVmemSpace && !target_.policy().products_in_vmem &&
+        kernels::ProductIn(*maker) != nullptr) {
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(value.maker, cost_.PlaceableOf(*maker, space_));

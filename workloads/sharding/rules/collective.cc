@@ -24,7 +24,7 @@ absl::StatusOr<ShardingRule> Collective(const hlo::Instruction& instruction) {
     const std::vector<int64_t>& from = instruction.operand(i)->shape().dims;
     for (size_t d = 0; d < from.size(); ++d) {
       const int64_t to = leaves[i]->dims[d];
-      const bool whole = std::find(moved.begin(), moved.end(), d) != moved.end();
+      const bool whole = std::ranges::find(moved, d) != moved.end();
       if (!whole && !blocks) {
         Tie(rule, from[d], FactorKind::kPassThrough, {&rule.operands[i][d], &rule.results[i][d]});
         continue;
@@ -47,12 +47,7 @@ absl::StatusOr<ShardingRule> RaggedAllToAll(const hlo::Instruction& instruction)
   }
   Tie(rule, in[0], FactorKind::kNeedReplication, {&rule.operands[0][0]});
   Tie(rule, out[0], FactorKind::kNeedReplication, {&rule.operands[1][0], &rule.results[0][0]});
-  for (size_t i = 2; i < rule.operands.size(); ++i) {
-    for (size_t d = 0; d < rule.operands[i].size(); ++d) {
-      Tie(rule, instruction.operand(i)->shape().dims[d], FactorKind::kNeedReplication,
-          {&rule.operands[i][d]});
-    }
-  }
+  TieRest(rule, instruction);
   return rule;
 }
 

@@ -5,7 +5,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/host_callback.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {
@@ -18,14 +18,7 @@ struct Target {
 
 // A device needs a part of its neighbours' blocks.
 absl::StatusOr<ShardingRule> RollRule(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const int64_t along = GetRoll(instruction).dim;
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    Tie(rule, instruction.operand(0)->shape().dims[d],
-        d == along ? FactorKind::kPermutation : FactorKind::kPassThrough,
-        {&rule.operands[0][d], &rule.results[0][d]});
-  }
-  return rule;
+  return AllAlike(instruction, {GetRoll(instruction).dim}, FactorKind::kPermutation);
 }
 
 constexpr Target kTargets[] = {

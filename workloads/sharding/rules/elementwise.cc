@@ -7,25 +7,16 @@
 
 namespace tpusim::sharding::rules {
 
+// So are constants and iotas, of which any device can make any part.
 absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const hlo::Shape& shape = instruction.shape();
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (shape.dims[d] == 1) continue;
-    const int32_t factor = rule.AddFactor(shape.dims[d]);
-    rule.results[0][d] = {factor};
-    for (size_t i = 0; i < rule.operands.size(); ++i) {
-      // A select's predicate and a clamp's bounds may be scalars.
-      if (rule.operands[i].empty()) continue;
-      if (instruction.operand(i)->shape().dims != shape.dims) {
-        return NoRule(fmt::format(
-            "{} from {} to {} has no sharding rule: {}", hlo::OpcodeName(instruction.opcode()),
-            instruction.operand(i)->shape().ToString(), shape.ToString(), instruction.Describe()));
-      }
-      rule.operands[i][d] = {factor};
-    }
+  for (const hlo::Instruction* operand : instruction.operands()) {
+    // A select's predicate and a clamp's bounds may be scalars.
+    if (operand->shape().rank() == 0 || operand->shape().dims == instruction.shape().dims) continue;
+    return NoRule(fmt::format("{} from {} to {} has no sharding rule: {}",
+                              hlo::OpcodeName(instruction.opcode()), operand->shape().ToString(),
+                              instruction.shape().ToString(), instruction.Describe()));
   }
-  return rule;
+  return AllAlike(instruction);
 }
 
 // Between types of different widths the narrow one has a minor dimension more: the

@@ -21,19 +21,13 @@ ShardingRule Batched(const hlo::Instruction& instruction, int64_t core) {
   const std::vector<int64_t>& first = tensors[0].first->dims;
   const int64_t batch = std::max<int64_t>(0, tensors[0].first->rank() - core);
   for (int64_t d = 0; d < batch; ++d) {
-    const int32_t factor = first[d] == 1 ? -1 : rule.AddFactor(first[d]);
+    Dims tied;
     for (auto& [shape, tensor] : tensors) {
-      if (factor >= 0 && d < shape->rank() && shape->dims[d] == first[d]) {
-        (*tensor)[d] = {factor};
-      }
+      if (d < shape->rank() && shape->dims[d] == first[d]) tied.push_back(&(*tensor)[d]);
     }
+    Tie(rule, first[d], FactorKind::kPassThrough, tied);
   }
-  for (auto& [shape, tensor] : tensors) {
-    for (int64_t d = 0; d < shape->rank(); ++d) {
-      if (!(*tensor)[d].empty()) continue;
-      Tie(rule, shape->dims[d], FactorKind::kNeedReplication, {&(*tensor)[d]});
-    }
-  }
+  TieRest(rule, instruction);
   return rule;
 }
 
@@ -62,10 +56,7 @@ absl::StatusOr<ShardingRule> TriangularSolve(const hlo::Instruction& instruction
       {&rule.operands[1][free], &rule.results[0][free]});
   Tie(rule, dims[solved], FactorKind::kNeedReplication,
       {&rule.operands[1][solved], &rule.results[0][solved]});
-  for (size_t d : {rank - 2, rank - 1}) {
-    Tie(rule, instruction.operand(0)->shape().dims[d], FactorKind::kNeedReplication,
-        {&rule.operands[0][d]});
-  }
+  TieRest(rule, instruction);
   return rule;
 }
 

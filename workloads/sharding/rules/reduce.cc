@@ -15,15 +15,13 @@ absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction) {
   const FactorKind kind = inputs == 1 ? FactorKind::kReduction : FactorKind::kPermutation;
   size_t result = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
-    const bool gone = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
-    if (dims[d] != 1) {
-      const int32_t factor = rule.AddFactor(dims[d], gone ? kind : FactorKind::kPassThrough);
-      for (size_t i = 0; i < inputs; ++i) rule.operands[i][d] = {factor};
-      if (!gone) {
-        for (TensorFactors& leaf : rule.results) leaf[result] = {factor};
-      }
+    const bool gone = std::ranges::find(reduced, d) != reduced.end();
+    Dims tied = At(d, {std::span(rule.operands).first(inputs)});
+    if (!gone) {
+      const Dims results = At(result++, {rule.results});
+      tied.insert(tied.end(), results.begin(), results.end());
     }
-    if (!gone) ++result;
+    Tie(rule, dims[d], gone ? kind : FactorKind::kPassThrough, tied);
   }
   return rule;
 }

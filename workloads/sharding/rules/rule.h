@@ -14,6 +14,7 @@
 #define TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -71,9 +72,17 @@ namespace rules {
 
 // Every tensor has the rank of its shape and no factors yet.
 ShardingRule EmptyRule(const hlo::Instruction& instruction);
+// Dimension `dim` of all these tensors that have one.
+using Dims = std::vector<std::vector<int32_t>*>;
+Dims At(size_t dim, std::initializer_list<std::span<TensorFactors>> tensors);
 // A factor for one dimension each of several tensors. Size 1 makes none.
-void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
-         std::initializer_list<std::vector<int32_t>*> dims);
+void Tie(ShardingRule& rule, int64_t size, FactorKind kind, const Dims& dims);
+// Every dimension is one loop of all tensors that have it; those of `along`, which are as large as
+// the first operand says, are of another kind.
+ShardingRule AllAlike(const hlo::Instruction& instruction, const std::vector<int64_t>& along = {},
+                      FactorKind kind = FactorKind::kPassThrough);
+// Dimensions without a factor need replication, each by itself.
+void TieRest(ShardingRule& rule, const hlo::Instruction& instruction);
 
 // A rule that the user gave, of a custom call. Error: it does not fit the call, or
 // has factors that say too little of how to partition it.
@@ -81,10 +90,10 @@ inline constexpr char kShardingRule[] = "xla.sdy.sharding_rule";
 absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
                                         const std::string& text);
 using Rule = absl::StatusOr<ShardingRule>(const hlo::Instruction&);
-Rule BitcastConvert, Broadcast, Collective, Concatenate, Convolution, Created, CustomCall, Dot,
-    DynamicSlice, DynamicUpdateSlice, Elementwise, Fft, Gather, MatrixBatch, Pad, RaggedAllToAll,
-    RaggedDot, Reduce, ReduceWindow, Reshape, Reverse, Scatter, SelectAndScatter, Slice, Sort, TopK,
-    Transpose, TriangularSolve, Whole;
+Rule BitcastConvert, Broadcast, Collective, Concatenate, Convolution, CustomCall, Dot, DynamicSlice,
+    DynamicUpdateSlice, Elementwise, Fft, Gather, MatrixBatch, Pad, RaggedAllToAll, RaggedDot,
+    Reduce, ReduceWindow, Reshape, Reverse, Scatter, SelectAndScatter, Slice, Sort, TopK, Transpose,
+    TriangularSolve, Whole;
 
 }  // namespace rules
 }  // namespace tpusim::sharding

@@ -1,8 +1,7 @@
-#include <unordered_map>
+#include <algorithm>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/sharding/decode.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding {
@@ -19,11 +18,52 @@ ShardingRule EmptyRule(const hlo::Instruction& instruction) {
   return rule;
 }
 
-void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
-         std::initializer_list<std::vector<int32_t>*> dims) {
+Dims At(size_t dim, std::initializer_list<std::span<TensorFactors>> tensors) {
+  Dims dims;
+  for (const std::span<TensorFactors> list : tensors) {
+    for (TensorFactors& tensor : list) {
+      if (dim < tensor.size()) dims.push_back(&tensor[dim]);
+    }
+  }
+  return dims;
+}
+
+void Tie(ShardingRule& rule, int64_t size, FactorKind kind, const Dims& dims) {
   if (size == 1) return;
   const int32_t factor = rule.AddFactor(size, kind);
   for (std::vector<int32_t>* dim : dims) dim->push_back(factor);
+}
+
+ShardingRule AllAlike(const hlo::Instruction& instruction, const std::vector<int64_t>& along,
+                      FactorKind kind) {
+  ShardingRule rule = EmptyRule(instruction);
+  const std::vector<int64_t>& dims = hlo::Leaves(instruction.shape())[0]->dims;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool other = std::ranges::find(along, static_cast<int64_t>(d)) != along.end();
+    Tie(rule, other ? instruction.operand(0)->shape().dims[d] : dims[d],
+        other ? kind : FactorKind::kPassThrough, At(d, {rule.operands, rule.results}));
+  }
+  return rule;
+}
+
+void TieRest(ShardingRule& rule, const hlo::Instruction& instruction) {
+  const auto rest = [&](const hlo::Shape& shape, TensorFactors& tensor) {
+    for (size_t d = 0; d < tensor.size(); ++d) {
+      if (tensor[d].empty()) Tie(rule, shape.dims[d], FactorKind::kNeedReplication, {&tensor[d]});
+    }
+  };
+  for (size_t i = 0; i < rule.operands.size(); ++i) {
+    rest(instruction.operand(i)->shape(), rule.operands[i]);
+  }
+  const std::vector<const hlo::Shape*> leaves = hlo::Leaves(instruction.shape());
+  for (size_t i = 0; i < leaves.size(); ++i) rest(*leaves[i], rule.results[i]);
+}
+
+// Everybody does all of it (a random generator's state advances by the whole).
+absl::StatusOr<ShardingRule> Whole(const hlo::Instruction& instruction) {
+  ShardingRule rule = EmptyRule(instruction);
+  TieRest(rule, instruction);
+  return rule;
 }
 
 namespace {
@@ -46,7 +86,7 @@ constexpr Entry kTable[] = {
     {hlo::Opcode::kCollectiveBroadcast, Collective, RulePriority::kElementwise},
     {hlo::Opcode::kCollectivePermute, Collective, RulePriority::kElementwise},
     {hlo::Opcode::kConcatenate, Concatenate, RulePriority::kGeneral},
-    {hlo::Opcode::kConstant, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kConstant, Elementwise, RulePriority::kGeneral},
     {hlo::Opcode::kConvolution, Convolution, RulePriority::kGeneral},
     {hlo::Opcode::kCopy, Elementwise, RulePriority::kElementwise},
     {hlo::Opcode::kCustomCall, CustomCall, RulePriority::kGeneral},
@@ -55,15 +95,15 @@ constexpr Entry kTable[] = {
     {hlo::Opcode::kDynamicUpdateSlice, DynamicUpdateSlice, RulePriority::kForwardFirst},
     {hlo::Opcode::kFft, Fft, RulePriority::kGeneral},
     {hlo::Opcode::kGather, Gather, RulePriority::kGeneral},
-    {hlo::Opcode::kIota, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kIota, Elementwise, RulePriority::kGeneral},
     {hlo::Opcode::kPad, Pad, RulePriority::kGeneral},
-    {hlo::Opcode::kPartitionId, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kPartitionId, Elementwise, RulePriority::kGeneral},
     {hlo::Opcode::kRaggedAllToAll, RaggedAllToAll, RulePriority::kGeneral},
     {hlo::Opcode::kRaggedDot, RaggedDot, RulePriority::kGeneral},
     {hlo::Opcode::kReduce, Reduce, RulePriority::kGeneral},
     {hlo::Opcode::kReduceScatter, Collective, RulePriority::kGeneral},
     {hlo::Opcode::kReduceWindow, ReduceWindow, RulePriority::kGeneral},
-    {hlo::Opcode::kReplicaId, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kReplicaId, Elementwise, RulePriority::kGeneral},
     {hlo::Opcode::kReshape, Reshape, RulePriority::kElementwise},
     {hlo::Opcode::kReverse, Reverse, RulePriority::kGeneral},
     {hlo::Opcode::kRng, Whole, RulePriority::kGeneral},

@@ -1,7 +1,5 @@
 // Static slices, pads, reversals and concatenations: elements keep their order or
 // are mirrored, so a split dimension can stay split if neighbours help.
-#include <algorithm>
-
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
@@ -72,15 +70,7 @@ absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction) {
 }
 
 absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const std::vector<int64_t> reversed = hlo::Dimensions(instruction);
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    const bool moves = std::find(reversed.begin(), reversed.end(), d) != reversed.end();
-    Tie(rule, instruction.shape().dims[d],
-        moves ? FactorKind::kPermutation : FactorKind::kPassThrough,
-        {&rule.operands[0][d], &rule.results[0][d]});
-  }
-  return rule;
+  return AllAlike(instruction, hlo::Dimensions(instruction), FactorKind::kPermutation);
 }
 
 }  // namespace tpusim::sharding::rules

@@ -5,18 +5,7 @@
 namespace tpusim::sharding::rules {
 
 absl::StatusOr<ShardingRule> Sort(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const int64_t along = hlo::OnlyDimension(instruction);
-  const std::vector<int64_t>& dims = instruction.operand(0)->shape().dims;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 1) continue;
-    const bool sorted = static_cast<int64_t>(d) == along;
-    const int32_t factor =
-        rule.AddFactor(dims[d], sorted ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
-    for (TensorFactors& operand : rule.operands) operand[d] = {factor};
-    for (TensorFactors& result : rule.results) result[d] = {factor};
-  }
-  return rule;
+  return AllAlike(instruction, {hlo::OnlyDimension(instruction)}, FactorKind::kNeedReplication);
 }
 
 // operand -> (values, indices), along the last dimension. A split one is searched
@@ -24,18 +13,13 @@ absl::StatusOr<ShardingRule> Sort(const hlo::Instruction& instruction) {
 absl::StatusOr<ShardingRule> TopK(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
   const std::vector<int64_t>& dims = instruction.operand(0)->shape().dims;
-  for (size_t d = 0; d + 1 < dims.size(); ++d) {
-    if (dims[d] == 1) continue;
-    const int32_t factor = rule.AddFactor(dims[d]);
-    rule.operands[0][d] = {factor};
-    for (TensorFactors& result : rule.results) result[d] = {factor};
+  const size_t last = dims.size() - 1;
+  for (size_t d = 0; d < last; ++d) {
+    Tie(rule, dims[d], FactorKind::kPassThrough, At(d, {rule.operands, rule.results}));
   }
-  Tie(rule, dims.back(), FactorKind::kPermutation, {&rule.operands[0].back()});
-  const int64_t k = hlo::Leaves(instruction.shape())[0]->dims.back();
-  if (k != 1) {
-    const int32_t factor = rule.AddFactor(k, FactorKind::kNeedReplication);
-    for (TensorFactors& result : rule.results) result.back() = {factor};
-  }
+  Tie(rule, dims[last], FactorKind::kPermutation, {&rule.operands[0].back()});
+  Tie(rule, hlo::Leaves(instruction.shape())[0]->dims.back(), FactorKind::kNeedReplication,
+      At(last, {rule.results}));
   return rule;
 }
 

@@ -193,11 +193,10 @@ absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
   // Parts of what is summed away would make parts of a sum: the call gets it whole.
   for (int32_t f = 0; f < static_cast<int32_t>(rule.factors.size()); ++f) {
     const auto holds = [f](const TensorFactors& tensor) {
-      return std::any_of(tensor.begin(), tensor.end(), [f](const auto& dim) {
-        return std::find(dim.begin(), dim.end(), f) != dim.end();
-      });
+      return std::ranges::any_of(
+          tensor, [f](const auto& dim) { return std::ranges::find(dim, f) != dim.end(); });
     };
-    if (!std::all_of(rule.results.begin(), rule.results.end(), holds)) {
+    if (!std::ranges::all_of(rule.results, holds)) {
       rule.factors[f].kind = FactorKind::kNeedReplication;
     }
   }

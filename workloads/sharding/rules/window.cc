@@ -4,25 +4,33 @@
 
 namespace tpusim::sharding::rules {
 
+namespace {
+
+using Tensors = std::initializer_list<std::span<TensorFactors>>;
+
+// Dimension `d` of what a window goes over, `from` elements, and of its positions, `to`.
+void TieWindow(ShardingRule& rule, const hlo::WindowDim& window, size_t d, int64_t from, int64_t to,
+               Tensors elements, Tensors positions) {
+  Dims over = At(d, elements), places = At(d, positions);
+  const bool pointwise = window == hlo::WindowDim{};
+  if (!pointwise && (from == 1 || to == 1)) {
+    Tie(rule, from, FactorKind::kNeedReplication, over);
+    Tie(rule, to, FactorKind::kNeedReplication, places);
+    return;
+  }
+  over.insert(over.end(), places.begin(), places.end());
+  Tie(rule, from, pointwise ? FactorKind::kPassThrough : FactorKind::kPermutation, over);
+}
+
+}  // namespace
+
 absl::StatusOr<ShardingRule> ReduceWindow(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
-  const size_t inputs = instruction.operands().size() / 2;
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(instruction);
   const std::vector<int64_t>& from = instruction.operand(0)->shape().dims;
   const std::vector<int64_t>& to = hlo::Leaves(instruction.shape())[0]->dims;
   for (size_t d = 0; d < from.size(); ++d) {
-    const auto put = [&](int32_t factor, bool in, bool out) {
-      for (size_t i = 0; i < inputs && in; ++i) rule.operands[i][d] = {factor};
-      for (size_t i = 0; i < inputs && out; ++i) rule.results[i][d] = {factor};
-    };
-    if (window[d] == hlo::WindowDim{}) {
-      if (from[d] != 1) put(rule.AddFactor(from[d]), true, true);
-    } else if (from[d] != 1 && to[d] != 1) {
-      put(rule.AddFactor(from[d], FactorKind::kPermutation), true, true);
-    } else {
-      if (from[d] != 1) put(rule.AddFactor(from[d], FactorKind::kNeedReplication), true, false);
-      if (to[d] != 1) put(rule.AddFactor(to[d], FactorKind::kNeedReplication), false, true);
-    }
+    TieWindow(rule, window[d], d, from[d], to[d], {rule.operands}, {rule.results});
   }
   return rule;
 }
@@ -33,18 +41,10 @@ absl::StatusOr<ShardingRule> SelectAndScatter(const hlo::Instruction& instructio
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(instruction);
   const std::vector<int64_t>& dims = instruction.shape().dims;
   const std::vector<int64_t>& source = instruction.operand(1)->shape().dims;
+  const std::span<TensorFactors> operands = rule.operands;
   for (size_t d = 0; d < dims.size(); ++d) {
-    std::vector<int32_t>* operand = &rule.operands[0][d];
-    if (window[d] == hlo::WindowDim{}) {
-      Tie(rule, dims[d], FactorKind::kPassThrough,
-          {operand, &rule.operands[1][d], &rule.results[0][d]});
-    } else if (dims[d] != 1 && source[d] != 1) {
-      Tie(rule, dims[d], FactorKind::kPermutation,
-          {operand, &rule.operands[1][d], &rule.results[0][d]});
-    } else {
-      Tie(rule, dims[d], FactorKind::kNeedReplication, {operand, &rule.results[0][d]});
-      Tie(rule, source[d], FactorKind::kNeedReplication, {&rule.operands[1][d]});
-    }
+    TieWindow(rule, window[d], d, dims[d], source[d], {operands.first(1), rule.results},
+              {operands.subspan(1, 1)});
   }
   return rule;
 }

@@ -1,8 +1,8 @@
 // Convolutions: halos along split spatial dimensions, partial results along a split
 // input feature or along a split window.
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
-#include "workloads/spmd/ops/spatial.h"
+#include "workloads/spmd/emit/window.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -39,10 +39,6 @@ std::optional<SpatialWindow> WindowOf(const Instruction& global, const sharding:
 
 }  // namespace
 
-std::optional<Combiner> ConvolutionCombiner(const Instruction& convolution) {
-  return Combiner{hlo::Opcode::kAdd, convolution.shape().element_type};
-}
-
 std::optional<Bytes> ConvolutionOwn(const Instruction& global, const sharding::ShardingRule& rule,
                                     const std::vector<Axes>& axes) {
   const auto& dims = global.attrs().convolution_dimension_numbers();
@@ -50,16 +46,11 @@ std::optional<Bytes> ConvolutionOwn(const Instruction& global, const sharding::S
   Bytes bytes(0);
   for (int s = 0; s < dims.input_spatial_dimensions_size(); ++s) {
     const int64_t d = dims.input_spatial_dimensions(s);
-    const int32_t factor = FactorOf(rule.operands[0][d]);
-    if (factor < 0 || axes[factor].empty() ||
-        rule.factors[factor].kind == FactorKind::kPassThrough) {
-      continue;
-    }
-    const std::optional<SpatialWindow> window = WindowOf(global, rule, s, axes[factor]);
+    const Axes* split = MovedAxes(rule, axes, rule.operands[0][d]);
+    if (split == nullptr) continue;
+    const std::optional<SpatialWindow> window = WindowOf(global, rule, s, *split);
     if (!window) return std::nullopt;
-    Shape line = local;
-    line.dims[d] = 1;
-    bytes += line.ByteSize() * ReceivedElements(window->fetched);
+    bytes += LineBytes(local, d) * ReceivedElements(window->fetched);
   }
   return bytes;
 }
@@ -78,13 +69,9 @@ absl::StatusOr<Instruction*> Convolution(const LocalOp& op) {
   }
   for (size_t s = 0; s < window.size(); ++s) {
     const int64_t d = dims.input_spatial_dimensions(static_cast<int>(s));
-    const int32_t factor = FactorOf(op.rule.operands[0][d]);
-    if (factor < 0 || op.choice.axes[factor].empty() ||
-        op.rule.factors[factor].kind == FactorKind::kPassThrough) {
-      continue;
-    }
-    const std::optional<SpatialWindow> spatial =
-        WindowOf(op.global, op.rule, s, op.choice.axes[factor]);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    if (split == nullptr) continue;
+    const std::optional<SpatialWindow> spatial = WindowOf(op.global, op.rule, s, *split);
     input = Fetch(builder, input, spatial->fetched, zero);
     window[s] = spatial->local;
   }

@@ -23,8 +23,4 @@ absl::StatusOr<Instruction*> Dot(const LocalOp& op) {
   return dot;
 }
 
-std::optional<Combiner> DotCombiner(const Instruction& dot) {
-  return Combiner{hlo::Opcode::kAdd, dot.shape().element_type};
-}
-
 }  // namespace tpusim::spmd::ops

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -33,10 +33,6 @@ Part PartOf(Builder& builder, Instruction* start, int64_t whole, int64_t block, 
 
 }  // namespace
 
-std::optional<Combiner> DynamicSliceCombiner(const Instruction& slice) {
-  return SumOf(slice.shape().element_type);
-}
-
 // A start index of a dimension that is taken whole is clamped to 0, globally as
 // well as locally, so the indices stay. Of a split dimension a device takes what it
 // has of the slice, and zero elsewhere.
@@ -56,9 +52,8 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
     operands[d + 1] = part.local;
     sizes[d] = part.width;
     if (size == 1) {
-      Instruction* here =
-          Compare(builder, "EQ", part.shift, builder.Constant(PrimitiveType::kS32, 0));
-      mine = mine == nullptr ? here : Binary(builder, Opcode::kAnd, mine, here);
+      mine = And(builder, mine,
+                 Compare(builder, "EQ", part.shift, builder.Constant(PrimitiveType::kS32, 0)));
     } else {
       parts.emplace_back(d, part);
     }
@@ -77,13 +72,8 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
   for (const auto& [d, part] : parts) {
     // Into zeros, at its place; what is before or behind the slice falls into the
     // margins.
-    hlo::Shape wide = slice->shape();
-    wide.dims[d] = part.size + 2 * part.width;
-    std::vector<Instruction*> update(wide.rank() + 2, builder.Constant(PrimitiveType::kS32, 0));
-    update[0] = Spread(builder, zero, wide.dims);
-    update[1] = slice;
-    update[d + 2] = Plus(builder, part.shift, part.width);
-    slice = builder.Add(Opcode::kDynamicUpdateSlice, wide, update);
+    slice = AmongZeros(builder, slice, d, part.size + 2 * part.width, zero,
+                       [&] { return Plus(builder, part.shift, part.width); });
     slice = SliceDim(builder, slice, d, part.width, part.width + part.size);
   }
   return slice;
@@ -115,8 +105,7 @@ absl::StatusOr<Instruction*> DynamicUpdateSlice(const LocalOp& op) {
   }
   Instruction* covered = nullptr;
   for (const auto& [d, part] : parts) {
-    Instruction* here = builder.InRange(update->shape(), d, part.shift, 0, part.size);
-    covered = covered == nullptr ? here : Binary(builder, Opcode::kAnd, covered, here);
+    covered = And(builder, covered, builder.InRange(update->shape(), d, part.shift, 0, part.size));
   }
   std::vector<Instruction*> read = operands;
   read.erase(read.begin() + 1);

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -47,10 +48,6 @@ bool TakesOne(const Instruction& gather, int64_t d) {
 
 }  // namespace
 
-std::optional<Combiner> GatherCombiner(const Instruction& gather) {
-  return SumOf(gather.shape().element_type);
-}
-
 // Indices are counted from the start of the device's block; what is not in it
 // gives zero.
 absl::StatusOr<Instruction*> Gather(const LocalOp& op) {
@@ -69,14 +66,10 @@ absl::StatusOr<Instruction*> Gather(const LocalOp& op) {
     const int c = Find(dims.start_index_map(), d);
     Instruction* here = nullptr;
     if (c < 0) {  // no index: the first element
-      here = Compare(builder, "EQ", builder.Coordinate(axes),
-                     builder.Constant(PrimitiveType::kS32, 0));
+      here = HasShard(builder, axes, 0);
     } else {
       Instruction* index = Component(builder, indices, vector_dim, c);
-      index = builder.Add(Opcode::kClamp, index->shape(),
-                          {builder.Constant(index->shape().element_type, 0), index,
-                           builder.Constant(index->shape().element_type, whole.dims[d] - 1)});
-      index = Convert(builder, index, PrimitiveType::kS32);
+      index = ClampIndex(builder, index, whole.dims[d] - 1);
       indices = Convert(builder, indices, PrimitiveType::kS32);
       const std::vector<int64_t>& batch = index->shape().dims;
       index = Binary(builder, Opcode::kSubtract, index,
@@ -112,20 +105,16 @@ absl::StatusOr<Instruction*> Gather(const LocalOp& op) {
 
 std::optional<Combiner> ScatterCombiner(const Instruction& scatter) {
   if (scatter.operands().size() != 3) return std::nullopt;
-  const Instruction* root = scatter.called()[0]->root();
-  if (root->operands().size() != 2 || root->operand(0) == root->operand(1) ||
-      root->operand(0)->opcode() != Opcode::kParameter ||
-      root->operand(1)->opcode() != Opcode::kParameter) {
-    return std::nullopt;
-  }
-  switch (root->opcode()) {
+  const std::optional<Opcode> opcode = hlo::ReducerOperation(*scatter.called()[0]);
+  if (!opcode) return std::nullopt;
+  switch (*opcode) {
     case Opcode::kAdd:
     case Opcode::kMultiply:
     case Opcode::kMaximum:
     case Opcode::kMinimum:
     case Opcode::kAnd:
     case Opcode::kOr:
-      return Combiner{root->opcode(), scatter.shape().element_type};
+      return Combiner{*opcode, scatter.shape().element_type};
     default:
       return std::nullopt;
   }
@@ -162,9 +151,7 @@ absl::StatusOr<Instruction*> Scatter(const LocalOp& op) {
                      Spread(builder, builder.Offset(axes, block), index->shape().dims));
       indices = WithComponent(builder, indices, vector_dim, c, index);
     } else {  // no index: the first element
-      Instruction* first = Compare(builder, "EQ", builder.Coordinate(axes),
-                                   builder.Constant(PrimitiveType::kS32, 0));
-      indices = Select(builder, first, indices, minus_one());
+      indices = Select(builder, HasShard(builder, axes, 0), indices, minus_one());
     }
   }
 
@@ -190,8 +177,7 @@ absl::StatusOr<Instruction*> Scatter(const LocalOp& op) {
     if (from->opcode() == Opcode::kBroadcast) from = from->operand(0);
     if ((sums || products) && hlo::ScalarConstant(*from) != (sums ? 0.0 : 1.0)) {
       const PrimitiveType type = operands[0]->shape().element_type;
-      Instruction* first = Compare(builder, "EQ", builder.Coordinate(partial),
-                                   builder.Constant(PrimitiveType::kS32, 0));
+      Instruction* first = HasShard(builder, partial, 0);
       operands[0] = Select(builder, first, operands[0],
                            sums ? builder.Zero(type) : builder.Constant(type, 1));
     }

@@ -27,10 +27,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workloads/spmd/builder.h"
-#include "workloads/spmd/factor_choice.h"
+#include "workloads/sharding/rules/rule.h"
+#include "workloads/spmd/emit/emit.h"
 
 namespace tpusim::spmd {
+
+// How the loops of an op are split over the mesh (factor_choice.h chooses).
+struct FactorChoice {
+  std::vector<sharding::Axes> axes;          // per factor
+  std::vector<sharding::Sharding> operands;  // as the local op needs them
+  std::vector<sharding::Sharding> results;   // as it gives them, partial sums included
+  Bytes bytes{0};                            // moved by all reshards together
+};
 
 struct LocalOp {
   Builder& builder;  // its source is the op
@@ -39,12 +47,6 @@ struct LocalOp {
   const FactorChoice& choice;  // axes per factor; shardings of operands and results
   const std::vector<hlo::Instruction*>& operands;  // sharded as choice.operands
   const hlo::Shape& shape;                         // of this device's part
-};
-
-// How partial results of an op are combined.
-struct Combiner {
-  hlo::Opcode opcode = hlo::Opcode::kAdd;
-  hlo::PrimitiveType type = hlo::PrimitiveType::kInvalid;
 };
 
 // The result, sharded as choice.results says.
@@ -76,6 +78,18 @@ hlo::Instruction* SameOpOn(const LocalOp& op, hlo::Shape shape,
 
 // Axes that split dimension `dim` of operand `i`.
 const sharding::Axes& OperandAxes(const LocalOp& op, size_t i, int64_t dim);
+// One device's part of operand `i` if the factors are split by `axes`.
+hlo::Shape LocalOperandShape(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                             const std::vector<sharding::Axes>& axes, size_t i);
+// Bytes per element along dimension `d` of it.
+Bytes LineBytes(const hlo::Shape& local, int64_t d);
+// The one factor of a dimension; -1 if it has none.
+inline int32_t FactorOf(const std::vector<int32_t>& dim) { return dim.size() == 1 ? dim[0] : -1; }
+// The axes that split the one factor of a dimension, along which the op moves elements or adds
+// them up; null if nothing splits it, or the op only passes along it.
+const sharding::Axes* MovedAxes(const sharding::ShardingRule& rule,
+                                const std::vector<sharding::Axes>& axes,
+                                const std::vector<int32_t>& dim);
 // Operand `i` with the padding of every dimension whose factor is no pass-through
 // replaced by the scalar `fill` (of the operand's type).
 hlo::Instruction* MaskOperand(const LocalOp& op, size_t i, hlo::Instruction* fill);
@@ -84,8 +98,7 @@ namespace ops {
 // One family per file.
 Make Concatenate, Convolution, Dot, DynamicSlice, DynamicUpdateSlice, Gather, Iota, Pad, RaggedDot,
     Reduce, ReduceWindow, Reverse, Roll, Scatter, SelectAndScatter, Slice, TopK;
-CombinerRule ConvolutionCombiner, DotCombiner, DynamicSliceCombiner, GatherCombiner,
-    RaggedDotCombiner, ReduceCombiner, ScatterCombiner, SliceCombiner;
+CombinerRule ReduceCombiner, ScatterCombiner;
 OwnBytes ConcatenateOwn, ConvolutionOwn, PadOwn, RaggedDotOwn, ReduceOwn, ReduceWindowOwn,
     ReverseOwn, RollOwn, SelectAndScatterOwn, SliceOwn, TopKOwn;
 }  // namespace ops

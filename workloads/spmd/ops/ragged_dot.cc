@@ -1,6 +1,6 @@
 // Products of groups of rows: what the group sizes mean for a device's rows and groups.
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 
@@ -8,10 +8,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
 using sharding::Axes;
-
-std::optional<Combiner> RaggedDotCombiner(const Instruction& dot) {
-  return Combiner{Opcode::kAdd, dot.shape().element_type};
-}
 
 // Rows and groups are found by their numbers; nothing else is needed.
 std::optional<Bytes> RaggedDotOwn(const Instruction&, const sharding::ShardingRule&,

@@ -1,5 +1,6 @@
 // Reductions: which functions can be applied to partial results.
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/spmd/ops/local_op.h"
 
@@ -57,14 +58,9 @@ absl::StatusOr<Instruction*> Reduce(const LocalOp& op) {
 // unless applying it again changes nothing.
 std::optional<Combiner> ReduceCombiner(const Instruction& reduce) {
   if (reduce.operands().size() != 2 || reduce.called().size() != 1) return std::nullopt;
-  const Instruction* root = reduce.called()[0]->root();
-  if (root->operands().size() != 2 || root->operand(0) == root->operand(1) ||
-      root->operand(0)->opcode() != Opcode::kParameter ||
-      root->operand(1)->opcode() != Opcode::kParameter) {
-    return std::nullopt;
-  }
-  const std::optional<double> init = hlo::ScalarConstant(*reduce.operand(1));
-  switch (root->opcode()) {
+  const std::optional<Opcode> opcode = hlo::ReducerOperation(*reduce.called()[0]);
+  if (!opcode) return std::nullopt;
+  switch (*opcode) {
     case Opcode::kMaximum:
     case Opcode::kMinimum:
     case Opcode::kAnd:
@@ -72,15 +68,13 @@ std::optional<Combiner> ReduceCombiner(const Instruction& reduce) {
       break;
     case Opcode::kAdd:
     case Opcode::kXor:
-      if (init != 0.0) return std::nullopt;
-      break;
     case Opcode::kMultiply:
-      if (init != 1.0) return std::nullopt;
+      if (!hlo::IsIdentity(*opcode, *reduce.operand(1))) return std::nullopt;
       break;
     default:
       return std::nullopt;
   }
-  return Combiner{root->opcode(), reduce.shape().element_type};
+  return Combiner{*opcode, reduce.shape().element_type};
 }
 
 }  // namespace tpusim::spmd::ops

@@ -1,8 +1,8 @@
 // Reductions over windows. Sums over everything so far (cumsum and its like) are
 // done block by block, and then add up the blocks before.
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
-#include "workloads/spmd/ops/spatial.h"
+#include "workloads/spmd/emit/window.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -11,7 +11,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 using sharding::Axes;
-using sharding::FactorKind;
 
 enum class Running { kNo, kForward, kBackward };
 
@@ -26,14 +25,6 @@ Running RunningOf(const Instruction& global, int64_t d) {
   if (window.padding_low == size - 1 && window.padding_high == 0) return Running::kForward;
   if (window.padding_high == size - 1 && window.padding_low == 0) return Running::kBackward;
   return Running::kNo;
-}
-
-const Axes* Split(const sharding::ShardingRule& rule, const std::vector<Axes>& axes, int64_t d) {
-  const int32_t factor = FactorOf(rule.operands[0][d]);
-  if (factor < 0 || axes[factor].empty() || rule.factors[factor].kind == FactorKind::kPassThrough) {
-    return nullptr;
-  }
-  return &axes[factor];
 }
 
 std::optional<SpatialWindow> WindowOf(const Instruction& global, int64_t d, const Axes& axes) {
@@ -79,17 +70,15 @@ std::optional<Bytes> ReduceWindowOwn(const Instruction& global, const sharding::
   for (size_t i = 0; i < inputs; ++i) {
     const Shape local = LocalOperandShape(global, rule, axes, i);
     for (int64_t d = 0; d < local.rank(); ++d) {
-      const Axes* split = Split(rule, axes, d);
+      const Axes* split = MovedAxes(rule, axes, rule.operands[0][d]);
       if (split == nullptr) continue;
-      Shape line = local;
-      line.dims[d] = 1;
       if (RunningOf(global, d) != Running::kNo) {
-        bytes += line.ByteSize() * (Product(*split) - 1);
+        bytes += LineBytes(local, d) * (Product(*split) - 1);
         continue;
       }
       const std::optional<SpatialWindow> window = WindowOf(global, d, *split);
       if (!window) return std::nullopt;
-      bytes += line.ByteSize() * ReceivedElements(window->fetched);
+      bytes += LineBytes(local, d) * ReceivedElements(window->fetched);
     }
   }
   return bytes;
@@ -102,7 +91,7 @@ absl::StatusOr<Instruction*> ReduceWindow(const LocalOp& op) {
   std::vector<hlo::WindowDim> window = hlo::GetWindow(op.global);
   std::vector<std::pair<int64_t, Running>> running;
   for (int64_t d = 0; d < op.operands[0]->shape().rank(); ++d) {
-    const Axes* split = Split(op.rule, op.choice.axes, d);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);
     if (split == nullptr) continue;
     if (const Running kind = RunningOf(op.global, d); kind != Running::kNo) {
       const int64_t block = operands[0]->shape().dims[d];
@@ -123,7 +112,8 @@ absl::StatusOr<Instruction*> ReduceWindow(const LocalOp& op) {
   Instruction* result = SameOpOn(op, std::move(operands));
   hlo::SetWindow(result, window);
   for (const auto& [d, kind] : running) {
-    Instruction* others = OtherBlocks(op, result, d, *Split(op.rule, op.choice.axes, d), kind);
+    Instruction* others = OtherBlocks(
+        op, result, d, *MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]), kind);
     result = Binary(builder, ReduceCombiner(op.global)->opcode, result, others);
   }
   return result;

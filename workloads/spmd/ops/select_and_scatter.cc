@@ -1,7 +1,7 @@
 // The gradient of max-pooling: a device recomputes the windows that touch its block.
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
-#include "workloads/spmd/ops/window.h"
+#include "workloads/spmd/emit/window.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -36,16 +36,6 @@ std::optional<Cover> CoverOf(const Instruction& global, int64_t d, const Axes& a
   return cover;
 }
 
-const Axes* SplitWindows(const sharding::ShardingRule& rule, const std::vector<Axes>& axes,
-                         int64_t d) {
-  const int32_t factor = FactorOf(rule.results[0][d]);
-  if (factor < 0 || axes[factor].empty() ||
-      rule.factors[factor].kind != sharding::FactorKind::kPermutation) {
-    return nullptr;
-  }
-  return &axes[factor];
-}
-
 // "GE" or "GT": the selected element is the largest; null if it is not known.
 std::optional<bool> SelectsLargest(const Instruction& global) {
   const Instruction* root = global.called()[0]->root();
@@ -66,16 +56,15 @@ std::optional<Bytes> SelectAndScatterOwn(const Instruction& global,
                                          const std::vector<Axes>& axes) {
   Bytes bytes(0);
   for (int64_t d = 0; d < global.shape().rank(); ++d) {
-    const Axes* split = SplitWindows(rule, axes, d);
+    const Axes* split = MovedAxes(rule, axes, rule.results[0][d]);
     if (split == nullptr) continue;
     const std::optional<Cover> cover = CoverOf(global, d, *split);
     if (!cover || !SelectsLargest(global) || global.called()[1]->root()->opcode() != Opcode::kAdd) {
       return std::nullopt;
     }
     for (size_t i = 0; i < 2; ++i) {
-      hlo::Shape line = LocalOperandShape(global, rule, axes, i);
-      line.dims[d] = 1;
-      bytes += line.ByteSize() * ReceivedElements(i == 0 ? cover->operand : cover->source);
+      bytes += LineBytes(LocalOperandShape(global, rule, axes, i), d) *
+               ReceivedElements(i == 0 ? cover->operand : cover->source);
     }
   }
   return bytes;
@@ -90,7 +79,7 @@ absl::StatusOr<Instruction*> SelectAndScatter(const LocalOp& op) {
   hlo::Shape shape = op.shape;
   std::vector<std::pair<int64_t, int64_t>> begins;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    const Axes* split = SplitWindows(op.rule, op.choice.axes, d);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.results[0][d]);
     if (split == nullptr) continue;
     const Cover cover = *CoverOf(op.global, d, *split);
     operands[0] = Fetch(builder, operands[0], cover.operand,

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/rolls.h"
-#include "workloads/spmd/ops/emit.h"
-#include "workloads/spmd/ops/window.h"
+#include "workloads/sharding/rules/rolls.h"
+#include "workloads/spmd/emit/window.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 namespace {
@@ -14,75 +14,35 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 using sharding::Axes;
-using sharding::FactorKind;
 
-// One dimension of a slice as a window: `block` elements per shard before, after.
 Window SliceWindow(const Instruction& global, int64_t d, const Axes& axes) {
   const hlo::SliceDim slice = hlo::GetSlice(global)[d];
-  const int64_t size = global.operand(0)->shape().dims[d], shards = Product(axes);
-  const int64_t part = CeilDiv(global.shape().dims[d], shards);
-  return {d,
-          axes,
-          size,
-          CeilDiv(size, shards),
-          slice.stride * part,
-          slice.start,
-          slice.stride * (part - 1) + 1};
+  return WindowOfParts(d, axes, global.operand(0)->shape().dims[d], global.shape().dims[d],
+                       slice.start, slice.stride);
 }
 
-// Element e of the operand is at low + e * (interior + 1) of the result. nullopt
-// if the shards of the result do not all begin alike.
-struct PadWindow {
-  Window window;
-  hlo::PaddingDim padding;  // of what is fetched
-};
-std::optional<PadWindow> PadWindowOf(const Instruction& global, int64_t d, const Axes& axes) {
+// Positions of one element among holes. nullopt if the shards of the result do not all begin
+// alike.
+std::optional<SpatialWindow> PadWindow(const Instruction& global, int64_t d, const Axes& axes) {
   const hlo::PaddingDim padding = hlo::GetPadding(global)[d];
-  const int64_t size = global.operand(0)->shape().dims[d], shards = Product(axes);
-  const int64_t part = CeilDiv(global.shape().dims[d], shards), stride = padding.interior + 1;
-  PadWindow result{{d, axes, size, CeilDiv(size, shards), part, -padding.low, part}, {}};
-  if (stride == 1) return result;
-  if (part % stride != 0) return std::nullopt;
-  const int64_t first = padding.low <= 0 ? CeilDiv(-padding.low, stride) : -(padding.low / stride);
-  const int64_t at = padding.low + first * stride;
-  result.window.step = result.window.width = part / stride;
-  result.window.offset = first;
-  result.padding = {at, stride - 1 - at, padding.interior};
-  return result;
+  return SpatialWindowOf({.padding_low = padding.low, .base_dilation = padding.interior + 1}, d,
+                         global.operand(0)->shape().dims[d], global.shape().dims[d], axes);
 }
 
 // Elements that a device's part of the result takes from one operand of a
 // concatenation, which begins at `start` of the result.
 Window ConcatenateWindow(const Instruction& global, size_t i, int64_t start, const Axes& axes) {
-  const int64_t d = hlo::OnlyDimension(global), shards = Product(axes);
-  const int64_t size = global.operand(i)->shape().dims[d];
-  const int64_t part = CeilDiv(global.shape().dims[d], shards);
-  return {d, axes, size, CeilDiv(size, shards), part, -start, part};
+  const int64_t d = hlo::OnlyDimension(global);
+  return WindowOfParts(d, axes, global.operand(i)->shape().dims[d], global.shape().dims[d], -start);
 }
 
 // Blocks of the result begin where those of the operand do, `first` elements on.
 Window RollWindow(const Instruction& global, const Axes& axes) {
   const sharding::Roll roll = sharding::GetRoll(global);
-  const int64_t size = global.operand(0)->shape().dims[roll.dim], shards = Product(axes);
-  const int64_t part = CeilDiv(global.shape().dims[roll.dim], shards);
-  Window window{roll.dim, axes, size, size / shards, part, roll.first, part};
+  Window window = WindowOfParts(roll.dim, axes, global.operand(0)->shape().dims[roll.dim],
+                                global.shape().dims[roll.dim], roll.first);
   window.cyclic = true;
   return window;
-}
-
-// Bytes per element along dimension `d` of one device's operand.
-Bytes LineBytes(const Shape& local, int64_t d) {
-  Shape line = local;
-  line.dims[d] = 1;
-  return line.ByteSize();
-}
-
-// The factor that an op moves along a dimension, if it is split.
-const Axes* Moved(const sharding::ShardingRule& rule, const std::vector<Axes>& axes,
-                  const std::vector<int32_t>& dim) {
-  const int32_t f = FactorOf(dim);
-  if (f < 0 || rule.factors[f].kind == FactorKind::kPassThrough || axes[f].empty()) return nullptr;
-  return &axes[f];
 }
 
 }  // namespace
@@ -92,15 +52,11 @@ std::optional<Bytes> SliceOwn(const Instruction& global, const sharding::Shardin
   Bytes bytes(0);
   const Shape local = LocalOperandShape(global, rule, axes, 0);
   for (int64_t d = 0; d < local.rank(); ++d) {
-    const Axes* split = Moved(rule, axes, rule.operands[0][d]);
+    const Axes* split = MovedAxes(rule, axes, rule.operands[0][d]);
     if (split == nullptr || global.shape().dims[d] == 1) continue;
     bytes += LineBytes(local, d) * ReceivedElements(SliceWindow(global, d, *split));
   }
   return bytes;
-}
-
-std::optional<Combiner> SliceCombiner(const Instruction& slice) {
-  return SumOf(slice.shape().element_type);
 }
 
 absl::StatusOr<Instruction*> Slice(const LocalOp& op) {
@@ -114,15 +70,12 @@ absl::StatusOr<Instruction*> Slice(const LocalOp& op) {
       dims[d] = {0, op.shape.dims[d], 1};
       continue;
     }
-    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);
     if (split == nullptr) continue;
     if (op.global.shape().dims[d] == 1) {
       const int64_t block = value->shape().dims[d], at = global[d].start % block;
       dims[d] = {at, at + 1, 1};
-      Instruction* here =
-          Compare(builder, "EQ", builder.Coordinate(*split),
-                  builder.Constant(hlo::PrimitiveType::kS32, global[d].start / block));
-      mine = mine == nullptr ? here : Binary(builder, Opcode::kAnd, mine, here);
+      mine = And(builder, mine, HasShard(builder, *split, global[d].start / block));
       continue;
     }
     const Window window = SliceWindow(op.global, d, *split);
@@ -140,12 +93,12 @@ std::optional<Bytes> PadOwn(const Instruction& global, const sharding::ShardingR
   Bytes bytes(0);
   const Shape local = LocalOperandShape(global, rule, axes, 0);
   for (int64_t d = 0; d < local.rank(); ++d) {
-    const Axes* split = Moved(rule, axes, rule.results[0][d]);
+    const Axes* split = MovedAxes(rule, axes, rule.results[0][d]);
     if (split == nullptr || local.dims[d] == 0) continue;
     if (global.operand(0)->shape().dims[d] == 1) continue;
-    const std::optional<PadWindow> window = PadWindowOf(global, d, *split);
+    const std::optional<SpatialWindow> window = PadWindow(global, d, *split);
     if (!window) return std::nullopt;
-    bytes += LineBytes(local, d) * ReceivedElements(window->window);
+    bytes += LineBytes(local, d) * ReceivedElements(window->fetched);
   }
   return bytes;
 }
@@ -156,7 +109,7 @@ absl::StatusOr<Instruction*> Pad(const LocalOp& op) {
   Builder& builder = op.builder;
   std::vector<hlo::PaddingDim> padding = hlo::GetPadding(op.global);
   for (size_t d = 0; d < padding.size(); ++d) {
-    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.results[0][d]);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.results[0][d]);
     if (split == nullptr) continue;
     const int64_t part = op.shape.dims[d], dim = static_cast<int64_t>(d);
     if (op.global.operand(0)->shape().dims[d] == 1) {
@@ -167,9 +120,9 @@ absl::StatusOr<Instruction*> Pad(const LocalOp& op) {
       padding[d] = {};
       continue;
     }
-    const std::optional<PadWindow> window = PadWindowOf(op.global, dim, *split);
-    value = Fetch(builder, value, window->window, fill);
-    padding[d] = window->padding;
+    const std::optional<SpatialWindow> window = PadWindow(op.global, dim, *split);
+    value = Fetch(builder, value, window->fetched, fill);
+    padding[d] = {window->local.padding_low, window->local.padding_high, padding[d].interior};
   }
   Instruction* pad = SameOpOn(op, {value, fill});
   hlo::SetPadding(pad, padding);
@@ -181,7 +134,7 @@ std::optional<Bytes> ReverseOwn(const Instruction& global, const sharding::Shard
   Bytes bytes(0);
   const Shape local = LocalOperandShape(global, rule, axes, 0);
   for (int64_t d = 0; d < local.rank(); ++d) {
-    const Axes* split = Moved(rule, axes, rule.operands[0][d]);
+    const Axes* split = MovedAxes(rule, axes, rule.operands[0][d]);
     if (split == nullptr) continue;
     if (bytes == Bytes(0)) bytes += local.ByteSize();  // one permutation for all
     const int64_t padding = Product(*split) * local.dims[d] - global.shape().dims[d];
@@ -197,7 +150,7 @@ absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
   Instruction* value = SameOpOn(op, op.operands);
   Axes all;
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
-    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);
     if (split != nullptr) all = sharding::Concat(all, *split);
   }
   if (all.empty()) return value;
@@ -208,10 +161,10 @@ absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
       pairs.emplace_back(group[i], group[group.size() - 1 - i]);
     }
   }
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   value = builder.CollectivePermute(value, pairs, all);
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
-    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);
     if (split == nullptr) continue;
     const int64_t block = op.shape.dims[d], shards = Product(*split);
     const int64_t padding = shards * block - op.global.shape().dims[d];
@@ -225,7 +178,7 @@ absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
 std::optional<Bytes> RollOwn(const Instruction& global, const sharding::ShardingRule& rule,
                              const std::vector<Axes>& axes) {
   const sharding::Roll roll = sharding::GetRoll(global);
-  const Axes* split = Moved(rule, axes, rule.operands[0][roll.dim]);
+  const Axes* split = MovedAxes(rule, axes, rule.operands[0][roll.dim]);
   if (split == nullptr) return Bytes(0);
   if (global.operand(0)->shape().dims[roll.dim] % Product(*split) != 0) return std::nullopt;
   const Shape local = LocalOperandShape(global, rule, axes, 0);
@@ -236,7 +189,7 @@ absl::StatusOr<Instruction*> Roll(const LocalOp& op) {
   Builder& builder = op.builder;
   const sharding::Roll roll = sharding::GetRoll(op.global);
   Instruction* value = op.operands[0];
-  if (const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][roll.dim])) {
+  if (const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][roll.dim])) {
     return Fetch(builder, value, RollWindow(op.global, *split), nullptr);
   }
   // Whole: as the program said it.
@@ -258,7 +211,7 @@ std::optional<Bytes> ConcatenateOwn(const Instruction& global, const sharding::S
                                     const std::vector<Axes>& axes) {
   Bytes bytes(0);
   const int64_t d = hlo::OnlyDimension(global);
-  const Axes* split = Moved(rule, axes, rule.results[0][d]);
+  const Axes* split = MovedAxes(rule, axes, rule.results[0][d]);
   if (split == nullptr) return bytes;
   int64_t start = 0;
   for (size_t i = 0; i < global.operands().size(); ++i) {
@@ -274,7 +227,7 @@ std::optional<Bytes> ConcatenateOwn(const Instruction& global, const sharding::S
 
 absl::StatusOr<Instruction*> Concatenate(const LocalOp& op) {
   const int64_t d = hlo::OnlyDimension(op.global);
-  const Axes* split = Moved(op.rule, op.choice.axes, op.rule.results[0][d]);
+  const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.results[0][d]);
   if (split == nullptr) return SameOp(op);
   Builder& builder = op.builder;
   const int64_t part = op.shape.dims[d];

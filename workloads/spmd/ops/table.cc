@@ -1,5 +1,6 @@
 #include "configs/units.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/projection.h"
+#include "workloads/sharding/rules/rolls.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd {
@@ -13,26 +14,33 @@ struct Entry {
   OpFamily family;
 };
 
+// Sums, of values that may overlap or of which all but one are zero.
+std::optional<Combiner> Products(const Instruction& global) {
+  return Combiner{Opcode::kAdd, global.shape().element_type};
+}
+std::optional<Combiner> Parts(const Instruction& global) {
+  return SumOf(global.shape().element_type);
+}
+
 // By opcode name. What is not here is itself on smaller shapes.
 constexpr Entry kTable[] = {
     {Opcode::kConcatenate, {.make = ops::Concatenate, .own = ops::ConcatenateOwn}},
     {Opcode::kConvolution,
-     {.make = ops::Convolution, .combiner = ops::ConvolutionCombiner, .own = ops::ConvolutionOwn}},
-    {Opcode::kDot, {.make = ops::Dot, .combiner = ops::DotCombiner}},
-    {Opcode::kDynamicSlice, {.make = ops::DynamicSlice, .combiner = ops::DynamicSliceCombiner}},
+     {.make = ops::Convolution, .combiner = Products, .own = ops::ConvolutionOwn}},
+    {Opcode::kDot, {.make = ops::Dot, .combiner = Products}},
+    {Opcode::kDynamicSlice, {.make = ops::DynamicSlice, .combiner = Parts}},
     {Opcode::kDynamicUpdateSlice, {.make = ops::DynamicUpdateSlice}},
-    {Opcode::kGather, {.make = ops::Gather, .combiner = ops::GatherCombiner}},
+    {Opcode::kGather, {.make = ops::Gather, .combiner = Parts}},
     {Opcode::kIota, {.make = ops::Iota}},
     {Opcode::kPad, {.make = ops::Pad, .own = ops::PadOwn}},
-    {Opcode::kRaggedDot,
-     {.make = ops::RaggedDot, .combiner = ops::RaggedDotCombiner, .own = ops::RaggedDotOwn}},
+    {Opcode::kRaggedDot, {.make = ops::RaggedDot, .combiner = Products, .own = ops::RaggedDotOwn}},
     {Opcode::kReduce,
      {.make = ops::Reduce, .combiner = ops::ReduceCombiner, .own = ops::ReduceOwn}},
     {Opcode::kReduceWindow, {.make = ops::ReduceWindow, .own = ops::ReduceWindowOwn}},
     {Opcode::kReverse, {.make = ops::Reverse, .own = ops::ReverseOwn}},
     {Opcode::kScatter, {.make = ops::Scatter, .combiner = ops::ScatterCombiner}},
     {Opcode::kSelectAndScatter, {.make = ops::SelectAndScatter, .own = ops::SelectAndScatterOwn}},
-    {Opcode::kSlice, {.make = ops::Slice, .combiner = ops::SliceCombiner, .own = ops::SliceOwn}},
+    {Opcode::kSlice, {.make = ops::Slice, .combiner = Parts, .own = ops::SliceOwn}},
     {Opcode::kTopk, {.make = ops::TopK, .own = ops::TopKOwn}},
 };
 constexpr OpFamily kSame = {.make = SameOp};
@@ -84,6 +92,26 @@ absl::StatusOr<Instruction*> SameOp(const LocalOp& op) { return SameOpOn(op, op.
 
 const sharding::Axes& OperandAxes(const LocalOp& op, size_t i, int64_t dim) {
   return op.choice.operands[i].dims[dim].axes;
+}
+
+hlo::Shape LocalOperandShape(const Instruction& global, const sharding::ShardingRule& rule,
+                             const std::vector<sharding::Axes>& axes, size_t i) {
+  return ShardShape(global.operand(i)->shape(), FromFactors(axes, rule.operands[i], rule.factors));
+}
+
+Bytes LineBytes(const hlo::Shape& local, int64_t d) {
+  hlo::Shape line = local;
+  line.dims[d] = 1;
+  return line.ByteSize();
+}
+
+const sharding::Axes* MovedAxes(const sharding::ShardingRule& rule,
+                                const std::vector<sharding::Axes>& axes,
+                                const std::vector<int32_t>& dim) {
+  const int32_t f = FactorOf(dim);
+  const bool passes =
+      f < 0 || rule.factors[f].kind == sharding::FactorKind::kPassThrough || axes[f].empty();
+  return passes ? nullptr : &axes[f];
 }
 
 Instruction* MaskOperand(const LocalOp& op, size_t i, Instruction* fill) {

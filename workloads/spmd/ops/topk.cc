@@ -1,6 +1,6 @@
 // The largest k along a split dimension: each device's own k, then the best of these.
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
 

@@ -1,9 +1,8 @@
-#include "workloads/passes/schedule/free_early.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/workloads/cost/small_graph.h"
+#include "workloads/passes/schedule/list_order.h"
 
 namespace tpusim::passes {
 namespace {

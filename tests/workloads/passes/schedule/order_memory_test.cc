@@ -1,5 +1,3 @@
-#include "workloads/passes/schedule/order_memory.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,6 +5,7 @@
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/pass_test.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/schedule/choose_order.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,10 +1,9 @@
-#include "workloads/passes/schedule/wait_facts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "configs/config.h"
 #include "workloads/hlo/io/text_parser.h"
+#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
 namespace {

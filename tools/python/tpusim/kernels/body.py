@@ -1,5 +1,6 @@
 """Walks the body of one kernel for sets of grid points."""
 
+import collections
 import dataclasses
 import functools
 import math
@@ -19,8 +20,6 @@ from tpusim.kernels.scalars import TRUE, Cubes, Scalar, Scalars, both, refined
 from tpusim.source_files import relative
 from tpusim.workload import KernelBlock
 
-# Vector registers of a TensorCore: 64 of 8 x 128 words, on every TPU so far.
-_REGISTERS = 64 * 8 * 128 * 4
 # Conditions on which a branch depends; beyond that the outer ones are forgotten.
 _MOST_CUBES = 64
 
@@ -460,14 +459,14 @@ class Kernel:
             self._stored(equation)
             return Price()
         at = self._order(equation.invars)
-        spilled = 0
+        kept: tuple[tuple[int, int], ...] = ()
         if name == "dot_general":
             one = operations.product(equation)
             if one is None:
                 dtype = equation.invars[0].aval.dtype
                 raise KernelError(f"there is no rule for products of {dtype} at {self.place}")
             at = ready = order.of_product(at)
-            spilled = self._spilled([*equation.invars, *equation.outvars])
+            kept = self._kept([*equation.invars, *equation.outvars])
         else:
             one = operations.on_arrays(equation)
             if one is None:
@@ -475,29 +474,28 @@ class Kernel:
             ready = at
             if name in operations.REDUCTIONS:
                 ready = order.after_reduction(at)
-                spilled = self._spilled(needed)
+                kept = self._kept(needed)
         for result in equation.outvars:
             self._orders[result] = ready
         self._stored(equation)
-        stage = one + Stage(spilled_bytes=spilled)
+        stage = one + Stage(arrays=kept)
         if stage == Stage():
             return Price()
         return Price((*[Stage()] * at.stage, stage))
 
-    def _spilled(self, variables: Iterable[Any]) -> int:
-        """Bytes of those that registers do not hold and that are in no memory yet.
+    def _kept(self, variables: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+        """Sizes in bytes of those that are in no memory yet, and how many have each.
 
         What a product makes or takes, and what is needed again after it has been reduced, is there
         as a whole at some time; anything else can be made, used and forgotten register by register.
         """
-        total = 0
+        sizes: collections.Counter[int] = collections.Counter()
         for variable in variables:
             if not _is_variable(variable) or variable in self._in_vmem:
                 continue
             self._in_vmem.add(variable)
-            size = bytes_of(variable.aval)
-            total += size if size > _REGISTERS else 0
-        return total
+            sizes[bytes_of(variable.aval)] += 1
+        return tuple(sizes.items())
 
     def _read(self, equation: Any, known: Environment, points: Points) -> None:
         """What a `get` reads: some of a table, or an array that is in memory already."""

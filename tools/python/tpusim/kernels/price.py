@@ -5,7 +5,14 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tpusim.workload import KernelBlock, KernelCost, KernelLoop, KernelProduct, KernelStage
+from tpusim.workload import (
+    KernelArray,
+    KernelBlock,
+    KernelCost,
+    KernelLoop,
+    KernelProduct,
+    KernelStage,
+)
 
 # By what branches are compared: seconds on v5e, whose peaks these are (configs/chips/v5e.json):
 # FLOPs of products, lanes of the four vector units, lanes of the unit for transcendentals, bytes of
@@ -26,19 +33,22 @@ class Stage:
 
     flops: int = 0
     transcendentals: int = 0
-    # Of arrays that registers do not hold: each is stored once and loaded once.
-    spilled_bytes: int = 0
     # How many products of each kind; the count of a KernelProduct key is 1.
     products: tuple[tuple[KernelProduct, int], ...] = ()
+    # How many arrays of each size are there as a whole at some time: where registers do not hold
+    # one, it is stored once and loaded once.
+    arrays: tuple[tuple[int, int], ...] = ()
 
     def __add__(self, other: "Stage") -> "Stage":
         products = collections.Counter(dict(self.products))
         products.update(dict(other.products))
+        arrays = collections.Counter(dict(self.arrays))
+        arrays.update(dict(other.arrays))
         return Stage(
             self.flops + other.flops,
             self.transcendentals + other.transcendentals,
-            self.spilled_bytes + other.spilled_bytes,
             tuple(products.items()),
+            tuple(arrays.items()),
         )
 
     def times(self, count: int) -> "Stage":
@@ -47,8 +57,8 @@ class Stage:
         return Stage(
             count * self.flops,
             count * self.transcendentals,
-            count * self.spilled_bytes,
             products,
+            tuple((size, count * number) for size, number in self.arrays),
         )
 
     def kernel_products(self) -> tuple[KernelProduct, ...]:
@@ -150,7 +160,12 @@ class Price:
         """As a workload states it, for the instruction of that name."""
         total, copies = self.total, list(dict.fromkeys(self.all_copies()))
         stages = tuple(
-            KernelStage(s.flops, s.transcendentals, s.spilled_bytes, s.kernel_products())
+            KernelStage(
+                s.flops,
+                s.transcendentals,
+                products=s.kernel_products(),
+                arrays=tuple(KernelArray(*array) for array in sorted(s.arrays) if array[1]),
+            )
             for s in self.stages
             if s != Stage()
         )

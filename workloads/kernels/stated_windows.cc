@@ -1,0 +1,77 @@
+#include "workloads/kernels/stated_windows.h"
+
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "models/timing/kernel_timing.h"
+
+namespace tpusim::kernels {
+namespace {
+
+// 64-bit integers are strings in the JSON of a message. Nothing: no positive number that a grid or
+// a time could have.
+std::optional<int64_t> Positive(const nlohmann::json& value) {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  int64_t number = 0;
+  if (value.is_number_integer()) {
+    number = value.get<int64_t>();
+  } else if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  }
+  if (number < 1 || number > kMost) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+int64_t StatedWindows::Steps() const {
+  int64_t steps = 1;
+  for (const int64_t count : iterations) steps = SaturatedProduct(steps, count);
+  return steps;
+}
+
+std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel) {
+  const std::string& text = kernel.attrs().backend_config();
+  if (text.find("\"window_config\"") == std::string::npos) return std::nullopt;
+  const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return std::nullopt;
+  const auto windows = config.find("window_config");
+  if (windows == config.end() || !windows->is_object()) return std::nullopt;
+  StatedWindows stated;
+  if (const auto bounds = windows->find("iteration_bounds");
+      bounds != windows->end() && bounds->is_array()) {
+    for (const nlohmann::json& bound : *bounds) {
+      const std::optional<int64_t> count = Positive(bound);
+      if (!count) return std::nullopt;
+      stated.iterations.push_back(*count);
+    }
+  }
+  if (const auto cycles = windows->find("estimated_cycles"); cycles != windows->end()) {
+    if (const std::optional<int64_t> count = Positive(*cycles)) stated.estimate = Cycles(*count);
+  }
+  return stated;
+}
+
+bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {
+  return timing::WindowBytes(kernel) <= target.chip().vmem.bytes;
+}
+
+std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions) {
+  const std::vector<int64_t>& bounds = windows.iterations;
+  if (static_cast<int64_t>(bounds.size()) != 2 * spatial_dimensions + 3) return std::nullopt;
+  StatedGrid grid;
+  grid.columns = bounds[0];
+  grid.rows = bounds[1];
+  for (int64_t s = 0; s < spatial_dimensions; ++s) {
+    grid.positions *= bounds[2 + s];
+    grid.depth *= bounds[2 + spatial_dimensions + s];
+  }
+  grid.depth *= bounds.back();
+  return grid;
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,46 @@
+// The windows that the TPU compiler has given a kernel.
+//
+// In a module that it wrote, every kernel has its windows and its grid in the backend config
+// (`window_config`), and how many cycles the compiler thinks that it takes. Then nothing is
+// searched for: the kernel has that grid, and only its time is the machine's affair.
+#ifndef TPUSIM_WORKLOADS_KERNELS_STATED_WINDOWS_H_
+#define TPUSIM_WORKLOADS_KERNELS_STATED_WINDOWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+struct StatedWindows {
+  // The grid, a dimension of the result after the other as the compiler orders them.
+  std::vector<int64_t> iterations;
+  std::optional<Cycles> estimate;  // of the compiler; none where it made none
+
+  int64_t Steps() const;
+};
+
+// Nothing: the instruction states none, or the text makes no sense.
+std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel);
+
+// Whether windows as the model counts them fit into the VMEM: how much of it a kernel may take is
+// the compiler's affair.
+bool FitsStated(const isa::Kernel& kernel, const target::Target& target);
+
+// The grid of a product, by what its blocks are a part of.
+struct StatedGrid {
+  int64_t columns = 1, rows = 1, positions = 1, depth = 1;
+};
+// As the compiler orders the grid of a convolution, which is how it writes products: output
+// features, output batch, output positions, window positions, input features. Nothing: it has
+// another number of dimensions.
+std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_STATED_WINDOWS_H_

@@ -1,0 +1,77 @@
+// Passes over what is in the memory of the host: which values are, and when they move.
+#ifndef TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
+#define TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
+
+namespace tpusim::passes {
+
+// Which values live on the host.
+//
+// JAX moves an array between memories with a custom call
+// (annotate_device_placement, later MoveToHost and MoveToDevice). Here the result
+// gets the memory space of where it goes, and everything that only names it
+// (tuples, loop carries, barriers) the same, so that a pass that needs to know reads
+// the layout: a value in hlo::kHostSpace takes no HBM, and a placement whose
+// operand and result differ is a transfer; others go.
+//
+// So is a slice of an array on the host that is wanted on the device, and an update of such
+// an array with a value from the device (PlaceStacksOnHost): only the part goes over the link.
+//
+// From the arguments and from the placements to all that only names a value. Whether anything
+// changed.
+absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context);
+
+// Stacked arrays that live on the host.
+//
+// What a scan saves for later lies in one array with a slot per iteration: an element of the
+// loop's carry into which the body writes with a dynamic-update-slice. JAX only says of what
+// is written that it goes to the host (a placement in front of the update); where the array
+// itself lives follows from that. Here it is traced from the update back to where it comes
+// from, through loop carries and tuples:
+//   * zeros that the loop overwrites slot by slot become memory that nothing has written
+//     (AllocateBuffer) on the host; nothing is sent there
+//   * anything else is placed on the host as it is
+// and the placement in front of the update goes: the update itself is the transfer, of one slot.
+//
+// Whether there was any. What lies between, memory spaces follow (AssignMemorySpaces).
+bool PlaceStacksOnHost(const hlo::CallGraph& calls);
+
+// Transfers of loops to and from the host, an iteration apart from what they serve.
+//
+// A slot of an array on the host that an iteration reads comes in during the iteration before;
+// one that it writes goes out during the next. So a transfer has a whole iteration to hide in,
+// wherever in the body its value is made or needed:
+//
+//   for i: s = slice(stack, i); f(s)         s = slice(stack, 0)
+//                                            for i < n - 1: f(s); s = slice(stack, i + 1)
+//                                            f(s)
+//   for i: v = f(); stack[i] = v             v = f()                       (i = 0)
+//                                            for i > 0: stack[i - 1] = v; v = f()
+//                                            stack[n - 1] = v
+//
+// What is in flight across iterations is an element of the carry, and one iteration stands
+// before or behind the loop. The TPU compiler leaves the same of scans whose activations are
+// off-loaded.
+//
+// For loops that count (hlo::CounterWithStart) and run at least twice; slices of arrays that
+// the loop does not change, at places that follow from scalars of the carry; updates of
+// arrays that the loop does nothing else with.
+absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context);
+
+// Transfers to and from the memory of the host run beside compute: each is cut into a start
+// and a done, which the scheduler then pulls apart.
+//
+//   a placement of a whole array   copy-start, copy-done
+//   a slice of, or an update into, an array on the host   async-start around it, async-done
+//
+// The TPU compiler does the same on all chips (dynamic-slice-start and
+// dynamic-update-slice-start on S(5), copy-start to and from it).
+absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext& context);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
