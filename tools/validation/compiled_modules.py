@@ -97,9 +97,9 @@ SELECTION = {
     "v7x-2x2x1": _EIGHT_DEVICES,
     "v5e-4x4": "fully_sharded_layers_large decoder_fsdp_16",
     "v7x-2x2x2": "data_parallel_layers_large",
-    "v5e-8x8": "sharded_scatter_columns_large_of_8",
+    "v5e-8x8": "sharded_scatter_columns_large_of_8 decoder_fsdp_tensor_parallel_64",
     "v6e-8x8": "sharded_gather_contracted_large_of_8",
-    "v5p-4x4x4": "sharded_gather_contracted_large_of_16 decoder_fsdp_tensor_parallel_64",
+    "v5p-4x4x4": "sharded_gather_contracted_large_of_16",
     "v5e-8x16": "all_reduce_64mib_8x16",
     "v5e-16x16": "all_reduce_64mib_16x16",
 }

@@ -113,6 +113,7 @@ def workload_of(
         else _given_coordinates(places, partitions)
     )
     memory_kinds, compilation = _memory_kinds(shardings), None
+    own_calls = _pallas_calls(module)
     if compiled:
         module, where, compilation = compiling.compile_lowered(
             lowered, config, mesh, partitions, where, options
@@ -120,7 +121,7 @@ def workload_of(
         module = _without_id(module)
         # Layouts of the module say in which memory its arguments are.
         memory_kinds = ()
-    kernels = _kernels(module, traced.jaxpr, costs)
+    kernels = _kernels(module, traced.jaxpr, costs, own_calls)
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
@@ -174,7 +175,7 @@ def _of_compiled(
         mesh=mesh,
         coordinates=where if places is None else _given_coordinates(places, len(devices)),
         trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=_kernels(module, None, costs),
+        kernels=_kernels(module, None, costs, set()),
         jax_version=jax.__version__,
         config=config or compiling.config_of(devices),
         library_files=library_files(module),
@@ -222,9 +223,25 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
     return places
 
 
-def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, ...]:
+def _pallas_calls(module: bytes) -> set[str]:
+    """Where the calls of Pallas kernels in a module come from, by JAX's names."""
+    if _PALLAS_TARGET not in module:
+        return set()
+    computations = hlo.Module(module).computations.values()
+    calls = (call for computation in computations for call in computation.instructions)
+    return {call.op_name for call in calls if _is_pallas(call)}
+
+
+def _is_pallas(call: hlo.Instruction) -> bool:
+    return wire.text(call.fields, 28).encode() == _PALLAS_TARGET
+
+
+def _kernels(
+    module: bytes, jaxpr: Any, overrides: _Costs, own_calls: set[str]
+) -> tuple[KernelCost, ...]:
     """Overrides, then Pallas kernels, priced and by instruction; then times, which leave the rest.
 
+    `own_calls` are those of the program; the compiler may have added kernels of its own.
     A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
     price of their own or loops on data. Without the jaxpr nothing but what is stated is known.
     """
@@ -239,11 +256,13 @@ def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, 
     time_of: dict[str, int] = {}
     for computation in hlo.Module(module).computations.values():
         for call in computation.instructions:
-            if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
+            if not _is_pallas(call):
                 continue
             if (stated := _stated(call, overrides)) is not None:
                 if not fnmatch.fnmatchcase(call.name, stated):
                     costs.append(KernelCost(call.name, **overrides[stated]))
+                continue
+            if call.op_name not in own_calls:
                 continue
             if (stated := _stated(call, times)) is not None:
                 time_of[call.name] = times[stated]["picoseconds"]

@@ -188,17 +188,24 @@ def placed(
     sizes = tuple(mesh) if math.prod(mesh) == partitions else (partitions,)
     in_slice = len(devices) // topology.slices
     if topology.slices == 1 or partitions <= in_slice:
-        return _in_slice(sizes, devices[:in_slice])
+        return _in_slice(topology, sizes, devices[:in_slice])
     return _over_slices(sizes, topology, devices)
 
 
-def _in_slice(sizes: Sequence[int], devices: Sequence[Any]) -> list[Any]:
+def _in_slice(topology: Topology, sizes: Sequence[int], devices: Sequence[Any]) -> list[Any]:
     import jax
 
     if math.prod(sizes) == 1:
         return [devices[0]]
     names = tuple(f"axis{i}" for i in range(len(sizes)))
-    return list(jax.make_mesh(tuple(sizes), names, devices=devices).devices.flat)
+    try:
+        return list(jax.make_mesh(tuple(sizes), names, devices=devices).devices.flat)
+    except (NotImplementedError, ValueError) as error:
+        shown = "x".join(map(str, sizes))
+        raise Error(
+            f"jax.make_mesh has no order of {topology.name} for the mesh {shown}, neither there nor "
+            "here: state where partitions are with coordinates="
+        ) from error
 
 
 def _over_slices(sizes: tuple[int, ...], topology: Topology, devices: Sequence[Any]) -> list[Any]:
@@ -216,7 +223,7 @@ def _over_slices(sizes: tuple[int, ...], topology: Topology, devices: Sequence[A
     of_slices: dict[int, list[Any]] = {}
     for device in devices:
         of_slices.setdefault(device.slice_index, []).append(device)
-    grids = [_in_slice(inside, of_slices[index]) for index in sorted(of_slices)]
+    grids = [_in_slice(topology, inside, of_slices[index]) for index in sorted(of_slices)]
     found = []
     for index in np.ndindex(*sizes):
         which = tuple(i // n for i, n in zip(index, inside, strict=True))
