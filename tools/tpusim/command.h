@@ -29,6 +29,7 @@ Command AddOpt(CLI::App& parent);
 Command AddCompare(CLI::App& parent);
 Command AddCollective(CLI::App& parent);
 Command AddFit(CLI::App& parent);
+Command AddFlags(CLI::App& parent);
 Command AddAdvise(CLI::App& parent);
 Command AddCheck(CLI::App& parent);
 Command AddCompletion(CLI::App& parent);

@@ -43,7 +43,7 @@ const std::vector<Grouped>& OptionGroups() {
 
 const std::vector<Grouped>& CommandGroups() {
   static const auto* groups = new std::vector<Grouped>{
-      {"Simulate", {"run", "compare", "advise", "search", "fit", "collective"}},
+      {"Simulate", {"run", "compare", "advise", "search", "flags", "fit", "collective"}},
       {"Judge", {"check", "validate"}},
       {"Look inside", {"configs", "compile", "opt"}},
       {"Other", {"page", "schema", "completion", "man", "help", "version"}},

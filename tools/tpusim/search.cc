@@ -1,27 +1,53 @@
 // tpusim search: which of many shardings, batches and slices is best.
+// tpusim flags: what options of the TPU compiler do to a step.
 //
-// The candidates are Python, as JAX programs are, so the search is part of the Python package. The
-// command that the package installs does it; this binary alone says where it is.
+// Programs are Python, as JAX is, so both are part of the Python package. The command that the
+// package installs does them; this binary alone says where they are.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "configs/status_macros.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/help.h"
 
 namespace tpusim::tools {
+namespace {
+
+// A command whose options only the package knows; `file` is what it is given.
+Command OfPackage(CLI::App& parent, const std::string& name, const std::string& what,
+                  const std::string& file) {
+  CLI::App* app = parent.add_subcommand(name, what + " (of the Python package)");
+  app->prefix_command();
+  return {app, [name, file] {
+            return UserError(fmt::format(
+                "{} is part of the Python package, which this binary was started without: "
+                "install it (pip install .), or set PYTHONPATH=tools/python, then "
+                "python -m tpusim.{} {}",
+                name, name, file));
+          }};
+}
+
+}  // namespace
 
 Command AddSearch(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand(
-      "search", "Simulate and rank many shardings, batches and slices (of the Python package)");
-  app->prefix_command();
-  AddExamples(*app, {{"tpusim search space.py --config v5e-4x2",
-                      "what space.py defines; python -m tpusim.search --help has all options"}});
-  return {app, [] {
-            return UserError(
-                "search is part of the Python package, which this binary was started without: "
-                "install it (pip install .), or set PYTHONPATH=tools/python, then "
-                "python -m tpusim.search SPACE.py");
-          }};
+  Command command = OfPackage(parent, "search",
+                              "Simulate and rank many shardings, batches and slices", "SPACE.py");
+  AddExamples(*command.app,
+              {{"tpusim search space.py --config v5e-4x2",
+                "what space.py defines; python -m tpusim.search --help has all options"}});
+  return command;
+}
+
+Command AddFlags(CLI::App& parent) {
+  Command command =
+      OfPackage(parent, "flags", "Compile with options of the TPU compiler, simulate and rank",
+                "FILE.py:FUNCTION");
+  AddExamples(*command.app,
+              {{"tpusim flags step.py:build --config v6e-4x2",
+                "the step that build() returns; python -m tpusim.flags --help has all options"}});
+  return command;
 }
 
 }  // namespace tpusim::tools

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernel_view.h"

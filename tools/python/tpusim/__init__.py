@@ -14,6 +14,10 @@ Many at once, over meshes, shardings, batches, slices:
 
     tpusim.search(build, {"mesh": [(8, 1), (4, 2)], "batch": [64, 128]}, configs=["v5e-4x2"])
 
+With options of the TPU compiler, where its wheel is installed:
+
+    tpusim.flags(build, config="v6e-4x2")
+
 Or step by step, through files:
 
     tpusim.export(train_step, params, batch, path="step.pb", config="v5e-4x2")
@@ -32,7 +36,7 @@ after `import tpusim`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tpusim import search
+from tpusim import flags, search
 from tpusim.advice import Advice, MemoryAdvice, advise
 from tpusim.capturing import capture
 from tpusim.comparison import compare
@@ -87,6 +91,7 @@ __all__ = [
     "compare",
     "export",
     "find_binary",
+    "flags",
     "run",
     "search",
     "seen_as",

@@ -162,6 +162,29 @@ def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
     return costs
 
 
+def flag(parameter: str, value: Any) -> bool:
+    """True or False, and nothing that merely is as good."""
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(wrong(parameter, value, "True or False"))
+    return value
+
+
+def compiler_options(value: Any) -> dict[str, bool | int | float | str]:
+    """Of the TPU compiler, as `Lowered.compile` takes them."""
+    expected = '{option: value}, such as {"xla_tpu_scoped_vmem_limit_kib": 65536}'
+    options: dict[str, bool | int | float | str] = {}
+    for name, of in mapping("compiler_options", value, expected).items():
+        place = f"compiler_options: {name}"
+        if name.startswith("-") or "=" in name or " " in name:
+            named = "a name without dashes, such as xla_tpu_scoped_vmem_limit_kib"
+            raise ArgumentValueError(wrong("compiler_options", name, named))
+        if isinstance(of, bool | str):
+            options[name] = of
+        else:
+            options[name] = number(place, of, "True, False, a number or text")
+    return options
+
+
 def picoseconds(parameter: str, seconds: Any) -> int:
     """Of a duration in seconds."""
     expected = "a time in seconds, from 1e-12 to a day"

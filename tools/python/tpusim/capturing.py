@@ -105,6 +105,8 @@ def capture(
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
+    compiled: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> Iterator[Captured]:
     """Exports the first jitted call of the block to `path` and leaves the block.
 
@@ -127,6 +129,7 @@ def capture(
     from tpusim.jax_internals import versions
 
     versions.check()
+    exporter.check_compiled(compiled, config, compiler_options)
     captured = Captured()
     assumptions = Assumptions()
     stop = _Stop()
@@ -147,6 +150,8 @@ def capture(
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
             assumptions=assumptions,
+            compiled=compiled,
+            compiler_options=compiler_options,
         )
         captured.workload.save(target)
         raise stop

@@ -1,5 +1,6 @@
-"""The command `tpusim` of an installed package: the binary inside of it, and `tpusim search`."""
+"""The command `tpusim` of an installed package: the binary inside of it, and what is Python."""
 
+import importlib
 import os
 import sys
 from typing import NoReturn
@@ -9,11 +10,10 @@ from tpusim.runner import find_binary
 
 
 def main() -> NoReturn:
-    """Becomes the binary, with the same arguments; `search` is Python and stays here."""
-    if sys.argv[1:2] == ["search"]:
-        from tpusim.search.command import main as search
-
-        sys.exit(search(sys.argv[2:]))
+    """Becomes the binary, with the same arguments; `search` and `flags` stay here."""
+    if sys.argv[1:2] in (["search"], ["flags"]):
+        command = importlib.import_module(f"tpusim.{sys.argv[1]}.command")
+        sys.exit(command.main(sys.argv[2:]))
     try:
         binary = find_binary(on_path=False)
         os.execv(binary, ["tpusim", *sys.argv[1:]])

@@ -73,12 +73,15 @@ def export(
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
+    compiled: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
     **keyword_arguments: Any,
 ) -> Workload:
     """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
 
     Args:
-      function: a function, jitted or not.
+      function: a function, jitted or not, or what `jax.jit(...).lower(...).compile()` has made of
+        one for TPUs, real ones or those of a topology.
       *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
         is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
       path: where to write; None writes nothing.
@@ -91,6 +94,11 @@ def export(
         ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
         bring a cost estimate need none, others are priced from their jaxprs. {"seconds": 12.5e-6}
         says how long a call takes, and leaves what else is known of it.
+      compiled: whether the TPU compiler compiles the program, ahead of time, for the slice of
+        `config`; the workload then has the module that a TPU would run, and is simulated as it is.
+        Needs the `libtpu` wheel, and no TPU.
+      compiler_options: of the TPU compiler, {"xla_tpu_scoped_vmem_limit_kib": 65536}, beside those
+        in the environment variable LIBTPU_INIT_ARGS.
       **keyword_arguments: passed on to `function`.
 
     Returns:
@@ -99,8 +107,8 @@ def export(
     from tpusim import exporter
 
     target = files.path_of(path, "path") if path is not None else ""
-    workload = exporter.workload_of(
-        exporter.traceable(function),
+    workload = exporter.exported(
+        function,
         arguments,
         keyword_arguments,
         config=config,
@@ -108,6 +116,8 @@ def export(
         coordinates=coordinates,
         trip_counts=trip_counts,
         kernel_costs=kernel_costs,
+        compiled=compiled,
+        compiler_options=compiler_options,
     )
     if target:
         workload.save(target)
@@ -141,6 +151,19 @@ def _trip_count(text: str) -> tuple[str, int]:
     if not loop or not (count.isascii() and count.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not LOOP=N, such as while.3=10 or *=4")
     return loop, int(count)
+
+
+def _compiler_option(text: str) -> tuple[str, str]:
+    """NAME=VALUE, with or without dashes before the name."""
+    name, _, value = text.lstrip("-").partition("=")
+    try:
+        checks.compiler_options({name: value})
+    except ValueError:
+        name = ""
+    if not name or not value:
+        expected = "NAME=VALUE, such as xla_tpu_scoped_vmem_limit_kib=65536"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+    return name, value
 
 
 def _devices(text: str) -> int:
@@ -178,9 +201,7 @@ def _export_function(script: str, name: str, output: str, **given: Any) -> Workl
             "script makes itself, leave out the function"
         )
     step, arguments, keywords = (*described, {})[:3]
-    workload = exporter.workload_of(
-        exporter.traceable(step), arguments, keywords, name=name, **given
-    )
+    workload = exporter.exported(step, arguments, keywords, name=name, **given)
     workload.save(output)
     return workload
 
@@ -259,6 +280,20 @@ def _parser() -> argparse.ArgumentParser:
         help="what one call of an opaque kernel costs on one device, or how long it takes, such as "
         "12.5us; a name or a glob",
     )
+    parser.add_argument(
+        "--compiled",
+        action="store_true",
+        help="compile with the TPU compiler, ahead of time, for the slice of --config; needs the "
+        "libtpu wheel, and no TPU",
+    )
+    parser.add_argument(
+        "--compiler-option",
+        metavar="NAME=VALUE",
+        type=_compiler_option,
+        action="append",
+        default=[],
+        help="of the TPU compiler, with --compiled, such as xla_tpu_scoped_vmem_limit_kib=65536",
+    )
     return parser
 
 
@@ -294,6 +329,8 @@ def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int
         "config": options.config,
         "trip_counts": dict(options.trip_count),
         "kernel_costs": dict(options.kernel_cost),
+        "compiled": options.compiled,
+        "compiler_options": dict(options.compiler_option),
     }
     with scripts.command_line(script, script_arguments):
         if options.list:

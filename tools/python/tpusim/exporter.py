@@ -17,7 +17,7 @@ from typing import Any
 import jax
 
 from tpusim import arguments as checks
-from tpusim import callbacks, chip_view, hlo, wire
+from tpusim import callbacks, chip_view, compiling, hlo, topology, wire
 from tpusim.assumptions import Assumptions
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.jax_internals import frames, lowering, pmapped, versions
@@ -41,6 +41,23 @@ _Costs = Mapping[str, Mapping[str, int]]
 KernelCosts = Mapping[str, Mapping[str, float]]
 
 
+def exported(
+    function: Any,
+    arguments: Sequence[Any],
+    keyword_arguments: Mapping[str, Any],
+    **options: Any,
+) -> Workload:
+    """Of a function, jitted or not, or of a program that JAX has compiled for TPUs."""
+    if not isinstance(function, jax.stages.Compiled):
+        return workload_of(traceable(function), arguments, keyword_arguments, **options)
+    of_function = ("arguments", arguments), ("keyword_arguments", keyword_arguments)
+    options.pop("compiled", None)
+    of_function += (("compiler_options", options.pop("compiler_options", None)),)
+    if given := [name for name, value in of_function if value]:
+        raise ArgumentTypeError(f"{', '.join(given)}: the program is compiled already")
+    return _of_compiled(function, **options)
+
+
 def workload_of(
     jitted: Any,
     arguments: Sequence[Any],
@@ -52,6 +69,8 @@ def workload_of(
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: KernelCosts | None = None,
     assumptions: Assumptions | None = None,
+    compiled: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> Workload:
     """What `tpusim.export` makes; `jitted` is anything with a `trace` like that of `jax.jit`.
 
@@ -64,6 +83,8 @@ def workload_of(
     places = checks.coordinates(coordinates)
     counts = checks.trip_counts(trip_counts)
     costs = checks.kernel_costs(kernel_costs)
+    options = checks.compiler_options(compiler_options)
+    check_compiled(compiled, config, options)
     with (
         _relative_source_paths(),
         _tracing(object()),
@@ -86,24 +107,79 @@ def workload_of(
             f"the program has {partitions} partitions, but {config} has only {available} devices; "
             "choose a larger slice or a smaller mesh"
         )
-    kernels = _kernels(module, traced.jaxpr, costs)
+    where = (
+        _tpu_coordinates(shardings, partitions)
+        if places is None
+        else _given_coordinates(places, partitions)
+    )
+    memory_kinds, compilation = _memory_kinds(shardings), None
+    own_calls = _pallas_calls(module)
+    if compiled:
+        module, where, compilation = compiling.compile_lowered(
+            lowered, config, mesh, partitions, where, options
+        )
+        module = _without_id(module)
+        # Layouts of the module say in which memory its arguments are.
+        memory_kinds = ()
+    kernels = _kernels(module, traced.jaxpr, costs, own_calls)
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
         num_partitions=partitions,
         mesh=mesh,
-        coordinates=(
-            _tpu_coordinates(shardings, partitions)
-            if places is None
-            else _given_coordinates(places, partitions)
-        ),
-        argument_memory_kinds=_memory_kinds(shardings),
+        coordinates=where,
+        argument_memory_kinds=memory_kinds,
         trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
         kernels=kernels,
         jax_version=jax.__version__,
         config=config,
         assumptions=assumptions.sentences,
         library_files=library_files(module),
+        compilation=compilation,
+    )
+
+
+def check_compiled(
+    compiled: bool, config: str | os.PathLike[str], options: Mapping[str, Any] | None
+) -> None:
+    """Says what is missing for the TPU compiler before anything is traced."""
+    if checks.flag("compiled", compiled):
+        topology.topology_of(checks.config(config))
+        topology.require_libtpu()
+    elif checks.compiler_options(options):
+        raise ArgumentValueError("compiler_options: only with compiled=True")
+
+
+def _of_compiled(
+    compiled: jax.stages.Compiled,
+    *,
+    config: str | os.PathLike[str] = "",
+    name: str = "",
+    coordinates: Coordinates | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: KernelCosts | None = None,
+) -> Workload:
+    """Of a program that JAX has compiled, by the name of its module if it is given none."""
+    config = checks.config(config)
+    name = checks.text("name", name, empty=True)
+    places = checks.coordinates(coordinates)
+    counts = checks.trip_counts(trip_counts)
+    costs = checks.kernel_costs(kernel_costs)
+    module, devices, mesh, compilation = compiling.module_of(compiled)
+    module = _without_id(module)
+    where = tuple(map(topology.coordinates_of, devices))
+    return Workload(
+        hlo_module=module,
+        name=name or wire.text(wire.parse(module), 1).removeprefix("jit_"),
+        num_partitions=len(devices),
+        mesh=mesh,
+        coordinates=where if places is None else _given_coordinates(places, len(devices)),
+        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
+        kernels=_kernels(module, None, costs, set()),
+        jax_version=jax.__version__,
+        config=config or compiling.config_of(devices),
+        library_files=library_files(module),
+        compilation=compilation,
     )
 
 
@@ -147,28 +223,46 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
     return places
 
 
-def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, ...]:
+def _pallas_calls(module: bytes) -> set[str]:
+    """Where the calls of Pallas kernels in a module come from, by JAX's names."""
+    if _PALLAS_TARGET not in module:
+        return set()
+    computations = hlo.Module(module).computations.values()
+    calls = (call for computation in computations for call in computation.instructions)
+    return {call.op_name for call in calls if _is_pallas(call)}
+
+
+def _is_pallas(call: hlo.Instruction) -> bool:
+    return wire.text(call.fields, 28).encode() == _PALLAS_TARGET
+
+
+def _kernels(
+    module: bytes, jaxpr: Any, overrides: _Costs, own_calls: set[str]
+) -> tuple[KernelCost, ...]:
     """Overrides, then Pallas kernels, priced and by instruction; then times, which leave the rest.
 
+    `own_calls` are those of the program; the compiler may have added kernels of its own.
     A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
-    price of their own or loops on data.
+    price of their own or loops on data. Without the jaxpr nothing but what is stated is known.
     """
     times = {kernel: cost for kernel, cost in overrides.items() if cost.keys() == {"picoseconds"}}
     overrides = {kernel: cost for kernel, cost in overrides.items() if kernel not in times}
     costs = [KernelCost(kernel, **cost) for kernel, cost in overrides.items()]
     timed = [KernelCost(kernel, **cost) for kernel, cost in times.items()]
-    if _PALLAS_TARGET not in module:
+    if jaxpr is None or _PALLAS_TARGET not in module:
         return (*costs, *timed)
     calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
     estimated: set[str] = set()
     time_of: dict[str, int] = {}
     for computation in hlo.Module(module).computations.values():
         for call in computation.instructions:
-            if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
+            if not _is_pallas(call):
                 continue
             if (stated := _stated(call, overrides)) is not None:
                 if not fnmatch.fnmatchcase(call.name, stated):
                     costs.append(KernelCost(call.name, **overrides[stated]))
+                continue
+            if call.op_name not in own_calls:
                 continue
             if (stated := _stated(call, times)) is not None:
                 time_of[call.name] = times[stated]["picoseconds"]
@@ -255,11 +349,7 @@ def _tpu_coordinates(shardings: Sequence[Any], count: int) -> tuple[DeviceCoordi
             continue
         devices = list(mesh.devices.flat)
         if all(hasattr(d, "coords") and d.platform == "tpu" for d in devices):
-            return tuple(
-                # Devices of a topology of one slice may have no slice index.
-                DeviceCoordinates(*d.coords[:3], d.core_on_chip, getattr(d, "slice_index", 0) or 0)
-                for d in devices
-            )
+            return tuple(map(topology.coordinates_of, devices))
     return ()
 
 

@@ -56,13 +56,16 @@ class Shape:
     element_type: int
     dims: tuple[int, ...]
     tuple_shapes: tuple["Shape", ...] = ()
+    memory_space: int = 0  # of its layout: 0 is HBM, 1 VMEM, 5 the host
 
     @classmethod
     def parse(cls, data: bytes) -> "Shape":
         """Of a ShapeProto."""
         fields = wire.parse(data)
         parts = tuple(map(cls.parse, wire.all_bytes(fields, 4)))
-        return cls(wire.number_of(fields, 2), tuple(integers(fields, 3)), parts)
+        layout = wire.parse(wire.last_bytes(fields, 5))
+        space = wire.number_of(layout, 8)
+        return cls(wire.number_of(fields, 2), tuple(integers(fields, 3)), parts, space)
 
     @property
     def bytes(self) -> int:
@@ -177,6 +180,8 @@ class Module:
         if carried.opcode != "tuple":
             return None
         first = computation.operands(carried)[wire.number_of(counter.fields, 13)]
+        while first.opcode == "copy":  # In modules that are compiled.
+            (first,) = computation.operands(first)
         start, end = first.integer_literal(), limit.integer_literal()
         return None if start is None or end is None else max(0, end - start)
 

@@ -24,6 +24,8 @@ def simulate(
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
+    compiled: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
@@ -42,8 +44,8 @@ def simulate(
         report = tpusim.simulate("step.pb", config="v5e-2x4")
 
     Args:
-      program: a function, jitted or not, a `Workload`, or the path of a file that `tpusim.export`
-        wrote or that XLA dumped.
+      program: a function, jitted or not, what JAX has compiled of one for TPUs, a `Workload`, or
+        the path of a file that `tpusim.export` wrote or that XLA dumped.
       *arguments: of a function, what it would be called with: arrays, or `jax.ShapeDtypeStruct`s
         with a `NamedSharding` over an `AbstractMesh` or over a mesh of CPU devices.
       config: the slice, "v5e-4x2", or a configuration file; without it the one that an exported
@@ -54,6 +56,9 @@ def simulate(
       trip_counts: {loop name or glob: count} for loops that depend on data.
       kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ...}} for opaque kernels,
         or {"seconds": ...}, how long a call takes.
+      compiled: of a function, whether the TPU compiler compiles it ahead of time, as for
+        `tpusim.export`; its module is simulated as it is.
+      compiler_options: of the TPU compiler, as for `tpusim.export`; `xla_flags` are of tpusim.
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
@@ -87,6 +92,8 @@ def simulation_of(
     name: str,
     coordinates: Sequence[Sequence[int]] | None,
     kernel_costs: Mapping[str, Mapping[str, float]] | None,
+    compiled: bool,
+    compiler_options: Mapping[str, Any] | None,
     trip_counts: Mapping[str, int] | None,
     options: Sequence[str],
     config: str | os.PathLike[str],
@@ -100,6 +107,8 @@ def simulation_of(
         ),
         "name": checks.text("name", name, empty=True),
         "coordinates": checks.coordinates(coordinates),
+        "compiled": checks.flag("compiled", compiled),
+        "compiler_options": checks.compiler_options(compiler_options),
     }
     words = words_of(config=config, trip_counts=trip_counts, **of_run)
     words += checks.options(options)
@@ -119,8 +128,8 @@ def simulation_of(
     elif callable(program):
         from tpusim import exporter
 
-        workload = exporter.workload_of(
-            exporter.traceable(program),
+        workload = exporter.exported(
+            program,
             of_function["arguments"],
             of_function["keyword_arguments"],
             config=config,
@@ -128,6 +137,8 @@ def simulation_of(
             coordinates=coordinates,
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
+            compiled=compiled,
+            compiler_options=compiler_options,
         ).to_bytes()
     else:
         expected = "a function, a tpusim.Workload or the path of a file"

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 
-_NAME = re.compile(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)(?:_twisted)?\)?")
+_NAME = re.compile(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)(_twisted)?\)?")
 # Each TensorCore is a device (`devices` in configs/chips/*.json).
 _TWO_DEVICES_PER_CHIP = ("8i", "v2", "v3", "v7x")
 # A single number is Cloud TPU's: it counts the TensorCores of these, the chips of others.
@@ -18,6 +18,10 @@ class SliceName:
 
     chip: str
     chips: int
+    # Of one slice, in chips; none if only their number is named.
+    extents: tuple[int, ...] = ()
+    slices: int = 1
+    twisted: bool = False
 
     @property
     def devices(self) -> int:
@@ -31,10 +35,13 @@ def parse(config: str) -> SliceName | None:
     if match is None:
         return None
     chip = _CLOUD_CHIPS.get(match[2], match[2])
-    chips = math.prod(map(int, match[3].split("x")))
-    if "x" not in match[3] and chip in _CORES_COUNTED:
-        chips //= 2
-    return SliceName(chip, chips * int(match[1] or 1))
+    extents = tuple(map(int, match[3].split("x")))
+    chips, slices = math.prod(extents), int(match[1] or 1)
+    if len(extents) == 1:
+        extents = ()
+        if chip in _CORES_COUNTED:
+            chips //= 2
+    return SliceName(chip, chips * slices, extents, slices, bool(match[4]))
 
 
 def slices_of(config: str) -> int:

@@ -131,6 +131,37 @@ class KernelLoop:
 
 
 @dataclasses.dataclass(frozen=True)
+class MemoryAnalysis:
+    """What the TPU compiler says of a device's HBM, in bytes: `memory_analysis()` of JAX."""
+
+    argument_bytes: int = 0
+    output_bytes: int = 0
+    alias_bytes: int = 0  # of results that stand where arguments were
+    temp_bytes: int = 0
+    generated_code_bytes: int = 0
+    peak_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class CompilerOption:
+    """An option that a program was compiled with, by its name without dashes."""
+
+    name: str
+    value: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Compilation:
+    """How the TPU compiler made the module of a workload, ahead of time or for real devices."""
+
+    libtpu_version: str = ""  # of the wheel, or what the runtime says of itself
+    topology: str = ""  # as libtpu calls the slice, "v5e:4x2"
+    options: tuple[CompilerOption, ...] = ()
+    init_args: str = ""  # LIBTPU_INIT_ARGS
+    memory: MemoryAnalysis = MemoryAnalysis()
+
+
+@dataclasses.dataclass(frozen=True)
 class Workload:
     """An exported program. Empty tuples and strings mean "not stated"."""
 
@@ -147,6 +178,7 @@ class Workload:
     assumptions: tuple[str, ...] = ()  # what the exporter took for granted
     # Source files of packages: operations are attributed to lines of others.
     library_files: tuple[str, ...] = ()
+    compilation: Compilation | None = None  # of a module that is compiled; None of others
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
@@ -173,6 +205,8 @@ class Workload:
             fields.append(wire.blob(25, self.config))
         fields += [wire.blob(26, sentence) for sentence in self.assumptions]
         fields += [wire.blob(27, name) for name in self.library_files]
+        if self.compilation is not None:
+            fields.append(wire.blob(28, _compilation_message(self.compilation)))
         return wire.serialize(fields)
 
     @classmethod
@@ -211,6 +245,7 @@ class Workload:
             config=wire.text(fields, 25),
             assumptions=tuple(b.decode() for b in wire.all_bytes(fields, 26)),
             library_files=tuple(b.decode() for b in wire.all_bytes(fields, 27)),
+            compilation=next(map(_compilation_from, wire.all_bytes(fields, 28)), None),
         )
 
     @classmethod
@@ -263,6 +298,28 @@ def _kernel_message(kernel: KernelCost) -> bytes:
     if kernel.picoseconds:
         fields.append(wire.integer(13, kernel.picoseconds))
     return wire.serialize(fields)
+
+
+def _compilation_message(compilation: Compilation) -> bytes:
+    fields = wire.parse(_message(compilation.libtpu_version, compilation.topology))
+    fields += [wire.blob(3, _message(o.name, o.value)) for o in compilation.options]
+    if compilation.init_args:
+        fields.append(wire.blob(4, compilation.init_args))
+    fields.append(wire.blob(5, _message(*dataclasses.astuple(compilation.memory))))
+    return wire.serialize(fields)
+
+
+def _compilation_from(message: bytes) -> Compilation:
+    fields = wire.parse(message)
+    options = [wire.parse(option) for option in wire.all_bytes(fields, 3)]
+    memory = wire.parse(wire.last_bytes(fields, 5))
+    return Compilation(
+        libtpu_version=wire.text(fields, 1),
+        topology=wire.text(fields, 2),
+        options=tuple(CompilerOption(wire.text(o, 1), wire.text(o, 2)) for o in options),
+        init_args=wire.text(fields, 4),
+        memory=MemoryAnalysis(*(wire.number_of(memory, i) for i in range(1, 7))),
+    )
 
 
 def _product_message(product: KernelProduct) -> bytes:

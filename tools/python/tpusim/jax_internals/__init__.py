@@ -9,6 +9,7 @@ that names the version and what is missing (`versions.internal`).
     versions.py       whether this one is; how a private name is asked for
     frames.py         whose source line an operation has
     lowering.py       what a lowered program knows of its devices and shardings
+    compiling.py      the TPU compiler's client
     jaxprs.py         the programs inside of a program
     pallas.py         what is in the parameters of kernels
     callbacks.py      the primitives that call back to Python

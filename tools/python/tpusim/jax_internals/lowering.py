@@ -19,13 +19,14 @@ from tpusim.jax_internals.versions import optional, propagates
 _PIPELINE = "builtin.module(sdy-propagation-pipeline)"
 
 
-def _facts(lowered: Any) -> dict[str, Any]:
+def facts(lowered: Any) -> dict[str, Any]:
+    """What JAX would compile it with."""
     return getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
 
 
 def in_shardings(lowered: Any, arguments: Any) -> Sequence[Any]:
     """Of each argument that the program keeps, in order; of all of them if JAX does not say."""
-    found = _facts(lowered).get("in_shardings")
+    found = facts(lowered).get("in_shardings")
     if found is None:
         return [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(arguments)]
     return found
@@ -33,13 +34,13 @@ def in_shardings(lowered: Any, arguments: Any) -> Sequence[Any]:
 
 def num_devices(lowered: Any, shardings: Sequence[Any]) -> int:
     """Over how many devices it is partitioned."""
-    found = _facts(lowered).get("num_devices")
+    found = facts(lowered).get("num_devices")
     return found or max((s.num_devices for s in shardings if hasattr(s, "num_devices")), default=1)
 
 
 def is_committed(lowered: Any) -> bool:
     """Whether results are bound to their devices."""
-    return bool(_facts(lowered).get("committed", True))
+    return bool(facts(lowered).get("committed", True))
 
 
 def result_shardings(lowered: Any, meshes: Sequence[Mesh] = ()) -> list[Any]:

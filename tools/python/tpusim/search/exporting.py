@@ -74,8 +74,9 @@ def _export(problem: Problem, candidate: Candidate) -> Exported:
     words = (*words_of(config=candidate.config, **of_compiler, **of_machine), *raw)
     data = workload.to_bytes()
     row = Row(Status.EXPORTED, program=digest_of(data, words))
-    # Options that are not understood here may change anything.
-    if not raw:
+    # Options that are not understood here may change anything; what is compiled has no products
+    # left to count.
+    if not raw and workload.compilation is None:
         row = _bounded(row, workload, candidate.config, of_compiler)
     # Fast, and the same bytes whenever it is done.
     return Exported(row, gzip.compress(data, 1, mtime=0), words)

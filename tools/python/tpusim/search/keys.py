@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import os
 from collections.abc import Sequence
 
 from tpusim import files
@@ -35,8 +36,15 @@ def digest_of(program: bytes, words: Sequence[str]) -> str:
 def versions() -> str:
     """What results depend on besides the candidate."""
     binary = hashlib.sha256(files.read_bytes(find_binary())).hexdigest()
+    jax, libtpu = _version("jax"), _version("libtpu")
+    # Of the TPU compiler, where there is one.
+    compiler = f" {libtpu} {os.environ.get('LIBTPU_INIT_ARGS', '')}" if libtpu else ""
+    return f"{binary} {jax}{compiler}"
+
+
+def _version(package: str) -> str:
+    """Of what is installed, or ""."""
     try:
-        jax = importlib.metadata.version("jax")
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        jax = ""
-    return f"{binary} {jax}"
+        return ""

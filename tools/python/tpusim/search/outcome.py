@@ -12,6 +12,7 @@ from tpusim.search.objective import Objective
 from tpusim.search.problem import Problem
 from tpusim.search.ranking import Entry, Known, ranked
 from tpusim.search.store import Store
+from tpusim.workload import Workload
 
 
 class Outcome(Sequence[Entry]):
@@ -48,12 +49,19 @@ class Outcome(Sequence[Entry]):
 
     def report(self, entry: Entry | None = None) -> Report:
         """The whole report of a candidate, by default of the best; simulates it again."""
-        entry = entry or self.best
+        return Simulation(*self._program(entry or self.best)).run()
+
+    def workload(self, entry: Entry | None = None) -> Workload:
+        """The program of a candidate, as `tpusim.export` makes it, by default of the best."""
+        return Workload.from_bytes(self._program(entry or self.best)[0])
+
+    def _program(self, entry: Entry) -> tuple[bytes, tuple[str, ...]]:
+        """A serialized workload, and the options that it runs with."""
         found = self._store.program(entry.row.program)
         if found is None:
             raise Error(f"search: {entry.candidate.name} has no program: {entry.reason}")
         program, words = found
-        return Simulation(gzip.decompress(program), words).run()
+        return gzip.decompress(program), words
 
     def pareto(self) -> list[Entry]:
         """Simulated candidates for which none is better both in the objective and in peak HBM."""

@@ -14,7 +14,17 @@ from tpusim.simulation import words_of
 Build = Callable[[Candidate], tuple[Any, ...]]
 
 # Arguments of `tpusim.simulate` that belong to the export, to the compiler, and to the machine.
-OF_EXPORT = frozenset({"keyword_arguments", "name", "coordinates", "kernel_costs", "trip_counts"})
+OF_EXPORT = frozenset(
+    {
+        "keyword_arguments",
+        "name",
+        "coordinates",
+        "kernel_costs",
+        "trip_counts",
+        "compiled",
+        "compiler_options",
+    }
+)
 OF_COMPILER = frozenset(
     {
         "trip_counts",
@@ -50,5 +60,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     checks.text("name", options.get("name", ""), empty=True)
     checks.coordinates(options.get("coordinates"))
     checks.kernel_costs(options.get("kernel_costs"))
+    checks.flag("compiled", options.get("compiled", False))
+    checks.compiler_options(options.get("compiler_options"))
     checks.options(options.get("options", ()))
     words_of(**{k: v for k, v in options.items() if k in (OF_COMPILER | OF_MACHINE) - {"options"}})
