@@ -223,6 +223,17 @@ Type AttributeTable::DecodedType(Cursor cursor) {
       {kF16TypeCode, "f16"},
       {kF32TypeCode, "f32"},
       {kF64TypeCode, "f64"},
+      {22, "f8E5M2"},
+      {23, "f8E4M3"},
+      {24, "f8E4M3FN"},
+      {25, "f8E5M2FNUZ"},
+      {26, "f8E4M3FNUZ"},
+      {27, "f8E4M3B11FNUZ"},
+      {28, "f8E3M4"},
+      {29, "f4E2M1FN"},
+      {30, "f6E2M3FN"},
+      {31, "f6E3M2FN"},
+      {32, "f8E8M0FNU"},
   };
   Type type;
   const uint64_t code = cursor.VarInt();
@@ -261,7 +272,7 @@ Type AttributeTable::DecodedType(Cursor cursor) {
   return type;
 }
 
-// Narrow floating-point numbers have no encoding of their own: "f8E4M3FN".
+// Older writers had no encoding for narrow floating-point numbers: "f8E4M3FN".
 Type AttributeTable::TextType(std::string_view text) {
   const bool real = text.size() > 1 && text[0] == 'f' && std::isdigit(text[1]) != 0;
   return Type{real ? Type::Kind::kFloat : Type::Kind::kOther, std::string(text)};

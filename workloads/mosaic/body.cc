@@ -67,11 +67,19 @@ void Body::SetTable(const Value* argument, std::shared_ptr<const Table> table) {
 
 bool Body::Fail(const Operation& operation, const std::string& what) {
   if (status_.ok()) {
-    const std::string place = PlaceOf(operation.location);
+    const std::string place = PlaceAround(operation);
     status_ = NoRule(fmt::format("there is no rule for {}{}{}", what.empty() ? operation.name : what,
                                  place.empty() ? "" : " at ", place));
   }
   return false;
+}
+
+std::string Body::PlaceAround(const Operation& operation) const {
+  std::string place = PlaceOf(operation.location);
+  for (size_t n = around_.size(); n-- > 0 && place.empty();) {
+    place = PlaceOf(around_[n]->location);
+  }
+  return place;
 }
 
 bool Body::Spend(const Points& points) {
@@ -156,6 +164,7 @@ void Body::WalkOperation(const Operation& operation, size_t number, const Block&
                          Scope* scope, PointCosts* total) {
   if (!Spend(scope->points())) return;
   const std::string& name = operation.name;
+  around_.push_back(&operation);
   if (name == "scf.if") {
     total->Add(If(operation, scope));
   } else if (name == "scf.for") {
@@ -172,6 +181,7 @@ void Body::WalkOperation(const Operation& operation, size_t number, const Block&
     if (!price.IsNothing()) total->Charge(price, scope->points(), when_);
   }
   DefineResults(operation, scope);
+  around_.pop_back();
 }
 
 // Results of which nothing is known.

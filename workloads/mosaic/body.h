@@ -72,6 +72,8 @@ class Body {
   Reference& ReferenceOf(const Value* value);
   void Changed(const Operation& operation);
   bool Fail(const Operation& operation, const std::string& what);
+  // Of an operation, or else of the innermost around it that has a place.
+  std::string PlaceAround(const Operation& operation) const;
   bool Spend(const Points& points);
 
   // loops.cc
@@ -102,6 +104,7 @@ class Body {
   // By block: where a value is used last.
   std::unordered_map<const Block*, std::unordered_map<const Value*, size_t>> last_uses_;
   std::unordered_set<const Value*> written_;
+  std::vector<const Operation*> around_;  // what is looked at, the innermost last
   int64_t spent_ = 0;
 };
 

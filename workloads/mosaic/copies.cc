@@ -103,7 +103,7 @@ void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
     }
   }
   const Type* element = source->type->element;
-  const std::string place = PlaceOf(copy.location);
+  const std::string place = PlaceAround(copy);
   const auto price_at = [&](size_t point) {
     int64_t bytes = 0;
     std::vector<int64_t> smallest;

@@ -104,6 +104,13 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
     loop.at_most = *std::max_element(trips.begin(), trips.end());
     return Repeated(loop, trips, scope);
   }
+  // Unrolled loops come with one for what is left over: the same number less itself.
+  const auto* from = std::get_if<Linear>(&loop.start.symbol);
+  const auto* to = std::get_if<Linear>(&end.symbol);
+  if (from != nullptr && to != nullptr) {
+    const Linear left = Sum(*to, 1, *from, -1);
+    if (left.form.empty() && left.constant <= 0) return nothing;
+  }
   const double length = SizeOf(operands[1], scope).high - SizeOf(operands[0], scope).low;
   if (std::isfinite(length) && loop.step.low >= 1) {
     loop.at_most =
@@ -111,7 +118,7 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
   }
   const int number =
       loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
-  const Loop described{false, number, PlaceOf(operation.location), loop.at_most};
+  const Loop described{false, number, PlaceAround(operation), loop.at_most};
   const KnownValues known = EnterLoop(loop, scope);
   std::vector<int64_t> places(scope->points()->size());
   std::iota(places.begin(), places.end(), 0);
@@ -140,7 +147,7 @@ PointCosts Body::While(const Operation& operation, Scope* scope) {
   if (loop.first.size() != carried || loop.next.size() != carried) loop.formals.clear();
   const int number =
       loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
-  const Loop described{false, number, PlaceOf(operation.location), std::nullopt};
+  const Loop described{false, number, PlaceAround(operation), std::nullopt};
   const KnownValues known = EnterLoop(loop, scope);
   std::vector<int64_t> places(scope->points()->size());
   std::iota(places.begin(), places.end(), 0);

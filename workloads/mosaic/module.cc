@@ -66,14 +66,17 @@ bool IsInHbm(const Type& reference) {
 }
 
 std::string PlaceOf(const Attribute* location) {
-  // A chain that is longer than this says nothing more.
-  constexpr int kDeepest = 64;
-  for (int depth = 0; location != nullptr && depth < kDeepest; ++depth) {
-    if (!location->text.empty() && location->integer > 0) {
-      return fmt::format("{}:{}", location->text, location->integer);
+  // Places in places: more of them say nothing more.
+  constexpr int kMostPlaces = 64;
+  std::vector<const Attribute*> left = {location};
+  for (int n = 0; !left.empty() && n < kMostPlaces; ++n) {
+    const Attribute* next = left.back();
+    left.pop_back();
+    if (next == nullptr) continue;
+    if (!next->text.empty() && next->integer > 0) {
+      return fmt::format("{}:{}", next->text, next->integer);
     }
-    if (location->elements.empty()) break;
-    location = location->elements.front();
+    left.insert(left.end(), next->elements.rbegin(), next->elements.rend());
   }
   return "";
 }

@@ -127,7 +127,15 @@ absl::StatusOr<Arguments> ArgumentsOf(const Operation& main, const Block& block,
                                       const Call& call) {
   Arguments a;
   if (const Attribute* bounds = main.Find("iteration_bounds")) a.grid = bounds->integers;
-  a.bounds = static_cast<size_t>(std::count(a.grid.begin(), a.grid.end(), kDynamic));
+  for (int64_t& length : a.grid) {
+    if (length != kDynamic) continue;
+    const size_t operand = a.bounds++;
+    if (operand >= call.operands.size()) break;
+    const Table* known = call.operands[operand].table.get();
+    if (known != nullptr && known->values.size() == 1) {
+      length = std::max<int64_t>(0, known->values[0]);
+    }
+  }
   a.ahead = static_cast<size_t>(NumberOf(main, "scalar_prefetch"));
   a.scratch = static_cast<size_t>(NumberOf(main, "scratch_operands"));
   const size_t before = a.grid.size() + a.ahead;

@@ -206,6 +206,10 @@ std::optional<Linear> LinearOf(std::string_view name, const std::vector<const Li
   const Linear &left = *operands[0], &right = *operands[1];
   if (name == "arith.addi") return Sum(left, 1, right, 1);
   if (name == "arith.subi") return Sum(left, 1, right, -1);
+  if (right.form.empty() && right.constant == 1) {
+    if (name == "arith.divsi" || name == "arith.divui") return left;
+    if (name == "arith.remsi" || name == "arith.remui") return Linear{};
+  }
   if (name != "arith.muli") return std::nullopt;
   if (left.form.empty()) return Sum(right, left.constant, {}, 0);
   if (right.form.empty()) return Sum(left, right.constant, {}, 0);
