@@ -154,6 +154,21 @@ double Price::Size(const Weights& weights) const {
   return size;
 }
 
+double SizeOf(const tpusim::KernelCost& cost, const Weights& weights) {
+  double products = 0;
+  for (const tpusim::KernelProduct& p : cost.products()) {
+    products += 2.0 * static_cast<double>(p.m()) * static_cast<double>(p.k()) *
+                static_cast<double>(p.n()) * static_cast<double>(p.count());
+  }
+  double size = weights.product_flop * products +
+                weights.vector_flop * (static_cast<double>(cost.flops()) - products) +
+                weights.transcendental * static_cast<double>(cost.transcendentals()) +
+                weights.byte * static_cast<double>(cost.bytes_accessed()) +
+                weights.remote_byte * static_cast<double>(cost.remote_bytes());
+  for (const tpusim::KernelLoop& loop : cost.loops()) size += SizeOf(loop.pass(), weights);
+  return size;
+}
+
 tpusim::KernelCost Price::Cost(const std::string& kernel) const {
   tpusim::KernelCost message = MessageOf(*this, kernel);
   std::vector<std::string> copies;

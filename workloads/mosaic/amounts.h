@@ -80,6 +80,9 @@ struct LoopPrice {
   Price once;
 };
 
+// Of a price in the form of a workload.
+double SizeOf(const tpusim::KernelCost& cost, const Weights& weights);
+
 // Appends those of `more` that are not there yet.
 void AddDistinct(const std::vector<std::string>& more, std::vector<std::string>* all);
 
