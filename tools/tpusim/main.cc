@@ -137,8 +137,8 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {
       AddRun(app),        AddCompare(app), AddAdvise(app),   AddSearch(app),     AddFit(app),
       AddCollective(app), AddCheck(app),   AddValidate(app), AddConfigs(app),    AddCompile(app),
-      AddOpt(app),        AddPage(app),    AddSchema(app),   AddCompletion(app), AddMan(app),
-      AddHelp(app),       AddVersion(app)};
+      AddOpt(app),        AddKernel(app),  AddPage(app),     AddSchema(app),     AddCompletion(app),
+      AddMan(app),        AddHelp(app),    AddVersion(app)};
   for (const Command& command : commands) RejectEmptyValues(*command.app);
   GroupOptions(app);
   AddExamples(app,

@@ -200,6 +200,7 @@ class Evaluation {
   Elements OfTuple(const Instruction& tuple, int64_t index) {
     if (depth_ >= kDeepestExpression) return std::nullopt;
     if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));
+    if (tuple.opcode() == Opcode::kOptBarrier) return OfTuple(*tuple.operand(0), index);
     if (tuple.opcode() != Opcode::kParameter) return std::nullopt;
     const Instruction* caller = OnlyCallerOf(tuple);
     if (caller == nullptr) return std::nullopt;

@@ -110,7 +110,32 @@ void Body::DefinePlaces(const Block& block, Scope* scope) {
   }
 }
 
+// MLIR has no operation for the sign of an integer: (x > 0) - (x < 0), each extended, is one.
+void Body::FindSigns(const Block& block) {
+  std::unordered_map<const Value*, int> uses;
+  ForAll(block, [&](const Operation& operation) {
+    for (const Value* operand : operation.operands) ++uses[operand];
+  });
+  const auto defined_by = [&](const Value* value, std::string_view name) -> const Operation* {
+    const Operation* by = value->defined_by;
+    return by != nullptr && by->name == name && !by->operands.empty() && uses[value] == 1 ? by
+                                                                                           : nullptr;
+  };
+  ForAll(block, [&](const Operation& operation) {
+    if (operation.name != "arith.subi" || operation.operands.size() != 2) return;
+    const Operation* parts[4] = {};
+    for (size_t n = 0; n < 2; ++n) {
+      parts[2 * n] = defined_by(operation.operands[n], "arith.extui");
+      if (parts[2 * n] == nullptr) return;
+      parts[2 * n + 1] = defined_by(parts[2 * n]->operands[0], "arith.cmpi");
+      if (parts[2 * n + 1] == nullptr) return;
+    }
+    if (parts[1]->operands[0] == parts[3]->operands[0]) in_signs_.insert(parts, parts + 4);
+  });
+}
+
 Price Body::PriceOf(const Block& block) {
+  FindSigns(block);
   ForAll(block, [&](const Operation& operation) {
     if (OnlyReads(operation.name) || operation.name == "tpu.enqueue_dma") return;
     for (const Value* operand : operation.operands) {
@@ -341,7 +366,7 @@ Price Body::OnVectors(const Operation& operation, size_t number, const Block& bl
     stage.spilled_bytes =
         Spilled({operation.operands[0], operation.operands[1], operation.results[0]});
   } else {
-    stage = StageOf(operation, rule);
+    if (!in_signs_.contains(&operation)) stage = StageOf(operation, rule);
     if (rule == Rule::kReduction) {
       ready = AfterReduction(at);
       auto [last, fresh] = last_uses_.try_emplace(&block);

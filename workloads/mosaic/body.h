@@ -69,6 +69,7 @@ class Body {
   Scalar SizeOf(const Value* value, Scope* scope);
   Order OrderOf(const std::vector<const Value*>& values) const;
   void JoinOrders(const std::vector<const Value*>& outer, const std::vector<const Value*>& inner);
+  void FindSigns(const Block& block);
   Reference& ReferenceOf(const Value* value);
   void Changed(const Operation& operation);
   bool Fail(const Operation& operation, const std::string& what);
@@ -104,6 +105,7 @@ class Body {
   // By block: where a value is used last.
   std::unordered_map<const Block*, std::unordered_map<const Value*, size_t>> last_uses_;
   std::unordered_set<const Value*> written_;
+  std::unordered_set<const Operation*> in_signs_;  // parts of what is one operation
   std::vector<const Operation*> around_;  // what is looked at, the innermost last
   int64_t spent_ = 0;
 };
