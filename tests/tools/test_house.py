@@ -19,6 +19,7 @@ ROOMS = [
     "sharding",
     "spmd",
     "target",
+    "mosaic",
     "kernels",
     "collectives",
     "cost",

@@ -35,6 +35,7 @@ Command AddCheck(CLI::App& parent);
 Command AddCompletion(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
 Command AddHelp(CLI::App& parent);
+Command AddKernel(CLI::App& parent);
 Command AddMan(CLI::App& parent);
 Command AddSchema(CLI::App& parent);
 Command AddSearch(CLI::App& parent);

@@ -45,7 +45,7 @@ const std::vector<Grouped>& CommandGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Simulate", {"run", "compare", "advise", "search", "flags", "fit", "collective"}},
       {"Judge", {"check", "validate"}},
-      {"Look inside", {"configs", "compile", "opt"}},
+      {"Look inside", {"configs", "compile", "opt", "kernel"}},
       {"Other", {"page", "schema", "completion", "man", "help", "version"}},
   };
   return *groups;

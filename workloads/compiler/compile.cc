@@ -239,6 +239,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   passes::Statements stated = options.stated;
   stated.partitions = result.workload.num_partitions();
+  stated.kernel_trips = [&](const tpusim::KernelLoop& loop) {
+    return trip_counts.OfKernelLoop(loop);
+  };
   stated.argument_memories.assign(imported.workload.argument_memory_kinds().begin(),
                                   imported.workload.argument_memory_kinds().end());
   ASSIGN_OR_RETURN(const DevicePlacement placement,

@@ -383,6 +383,19 @@ void SetCustomCost(Instruction* call, const CustomCost& cost) {
   hlo::SetFrontendAttribute(call, kCostAttribute, MessageOf(cost).ShortDebugString());
 }
 
+void SetNamedCost(Instruction* call, const NamedCost& stated) {
+  if (stated.unpriced.empty()) {
+    SetCustomCost(call, IsTimeAlone(stated.cost) ? TimedCost(*call, stated.cost) : stated.cost);
+  } else {
+    hlo::SetFrontendAttribute(call, kUnpriced, stated.unpriced);
+    hlo::SetFrontendAttribute(call, kOpenLoops, MessageOf(stated.open_loops).ShortDebugString());
+  }
+}
+
+bool HasNamedCost(const Instruction& call) {
+  return hlo::FrontendAttribute(call, kCostAttribute) || hlo::FrontendAttribute(call, kUnpriced);
+}
+
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
                                                      const std::vector<NamedCost>& costs) {
   std::vector<std::vector<std::string>> uses(costs.size());
@@ -397,12 +410,7 @@ std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
           return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
         };
         if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
-        if (stated.unpriced.empty()) {
-          SetCustomCost(i, IsTimeAlone(stated.cost) ? TimedCost(*i, stated.cost) : stated.cost);
-        } else {
-          hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
-          hlo::SetFrontendAttribute(i, kOpenLoops, MessageOf(stated.open_loops).ShortDebugString());
-        }
+        SetNamedCost(i, stated);
         uses[n].push_back(i->name());
         break;
       }

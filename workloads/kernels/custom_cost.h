@@ -1,9 +1,10 @@
 // What one call of an opaque kernel costs.
 //
-// A custom call says nothing about its work. Three sources, first match wins:
+// A custom call says nothing about its work. Four sources, first match wins:
 // what the user or the exporter stated (written onto the instruction by
-// SetCustomCosts), the cost estimate that a Pallas kernel carries in its
-// backend_config, and nothing: then there is no rule. Only a call of the host costs
+// SetCustomCosts), the body that a Pallas kernel carries (body_cost.h writes what it finds in the
+// same way), the cost estimate that it carries in its backend_config, and nothing: then there is
+// no rule. Only a call of the host costs
 // the device nothing unless it is stated, and the report says so.
 #ifndef TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
 #define TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
@@ -117,6 +118,11 @@ Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 // written to.
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
                                                      const std::vector<NamedCost>& costs);
+
+// Writes a cost onto a call; or, if there is none, why.
+void SetNamedCost(hlo::Instruction* custom_call, const NamedCost& stated);
+// Whether either has been written onto it.
+bool HasNamedCost(const hlo::Instruction& custom_call);
 
 // Why SetCustomCosts found no cost for the call; empty if it did, or was not asked.
 std::string UnpricedReason(const hlo::Instruction& custom_call);

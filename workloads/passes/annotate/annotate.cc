@@ -15,6 +15,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/branches.h"
+#include "workloads/kernels/body_cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/pipeline/reasons.h"
 
@@ -86,6 +87,10 @@ absl::StatusOr<bool> StateArguments(hlo::Module& module, const PassContext& cont
 
 absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& context) {
   const std::vector<std::string> before = WrittenAttributes(module);
+  const kernels::KernelTrips unknown = [](const tpusim::KernelLoop&) { return std::nullopt; };
+  const kernels::KernelTrips& trips = context.stated->kernel_trips;
+  kernels::SetBodyCosts(module, context.stated->partitions, trips ? trips : unknown,
+                        context.target);
   const std::vector<kernels::NamedCost>& costs = context.stated->kernel_costs;
   const std::vector<std::vector<std::string>> users = kernels::SetCustomCosts(module, costs);
   for (size_t n = 0; n < costs.size(); ++n) {

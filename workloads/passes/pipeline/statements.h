@@ -35,6 +35,8 @@ struct Statements {
   bool donate = false;
   // --kernel-cost NAME=FLOPS,BYTES or NAME=TIME of custom calls; before what the workload says.
   std::vector<kernels::NamedCost> kernel_costs;
+  // --trip-count of loops inside of kernels; null: none is stated.
+  kernels::KernelTrips kernel_trips;
   // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
   std::vector<std::pair<std::string, std::string>> branches;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.

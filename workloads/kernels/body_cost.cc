@@ -1,0 +1,187 @@
+#include "workloads/kernels/body_cost.h"
+
+#include <absl/strings/escaping.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/hlo/rules/integer_arithmetic.h"
+#include "workloads/kernels/known_elements.h"
+#include "workloads/mosaic/bytecode.h"
+#include "workloads/mosaic/price.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+using mosaic::Call;
+
+constexpr std::string_view kPallasTarget = "tpu_custom_call";
+// Vector registers of a TensorCore, each of all sublanes and lanes: 64 on every TPU so far.
+constexpr int64_t kRegisters = 64;
+// Partitions that are told apart by what they know.
+constexpr int64_t kMostPartitions = 256;
+
+// The serialised kernel; nullopt: the call carries none.
+std::optional<std::string> BodyOfCall(const Instruction& call) {
+  const auto json =
+      nlohmann::json::parse(call.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto config = json.find("custom_call_config");
+  if (config == json.end() || !config->is_object()) return std::nullopt;
+  const auto body = config->find("body");
+  if (body == config->end() || !body->is_string()) return std::nullopt;
+  std::string bytes;
+  if (!absl::Base64Unescape(body->get_ref<const std::string&>(), &bytes)) return std::nullopt;
+  return bytes;
+}
+
+mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
+  const double lanes =
+      static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
+  return {1 / chip.MxuPeak().value(), 1 / (lanes * static_cast<double>(chip.vpu.alus_per_lane)),
+          1 / (lanes * static_cast<double>(chip.vpu.eup_slots)),
+          1 / chip.hbm.bytes_per_second.value(), 1 / chip.ici.link_bytes_per_second.value()};
+}
+
+Call::Array ArrayOf(const Shape& shape) {
+  return {shape.dims, CeilDiv(hlo::BitWidth(shape.element_type), 8)};
+}
+
+class BodyCosts {
+ public:
+  BodyCosts(const hlo::Module& module, int64_t partitions, const target::Target& target)
+      : calls_(module), partitions_(std::clamp<int64_t>(partitions, 1, kMostPartitions)) {
+    const configs::ChipParams& chip = target.chip();
+    facts_.register_bytes = kRegisters * chip.vpu.sublanes * chip.vpu.lanes * 4;
+    facts_.weights = WeightsOf(chip);
+  }
+
+  absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body) {
+    std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
+    if (kernel == nullptr) {
+      ASSIGN_OR_RETURN(kernel, mosaic::ReadBytecode(body));
+    }
+    std::optional<tpusim::KernelCost> dearest;
+    std::set<std::vector<std::vector<int64_t>>> seen;
+    for (int64_t partition = 0; partition < partitions_; ++partition) {
+      Call facts = facts_;
+      std::vector<std::vector<int64_t>> tables;
+      for (const Instruction* operand : call.operands()) {
+        if (!operand->shape().IsArray()) {
+          return NoRule(fmt::format("the kernel has an operand that is no array"));
+        }
+        Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
+        // What a kernel computes with is an operand, too: only what may be a table is looked at.
+        const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
+        auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
+        if (!known) continue;
+        tables.push_back(*known);
+        array.table = std::make_shared<const mosaic::Table>(
+            mosaic::Table{operand->shape().dims, *std::move(known)});
+      }
+      if (!seen.insert(std::move(tables)).second) continue;
+      for (const Shape* leaf : hlo::Leaves(call.shape())) {
+        if (leaf->IsArray()) facts.results.push_back(ArrayOf(*leaf));
+      }
+      ASSIGN_OR_RETURN(tpusim::KernelCost cost, mosaic::PriceOf(*kernel, facts));
+      if (!dearest || mosaic::SizeOf(cost, facts.weights) >
+                          mosaic::SizeOf(*dearest, facts.weights)) {
+        dearest = std::move(cost);
+      }
+    }
+    dearest->set_name(call.name());
+    return *dearest;
+  }
+
+ private:
+  hlo::CallGraph calls_;
+  int64_t partitions_;
+  Call facts_;
+  std::map<std::string, std::unique_ptr<mosaic::Module>> kernels_;
+};
+
+// The last dimension of the first operand that has as many elements as any.
+int64_t HeadSize(const Instruction& call) {
+  const Shape* largest = nullptr;
+  for (const Instruction* operand : call.operands()) {
+    const Shape& shape = operand->shape();
+    if (!shape.IsArray() || shape.rank() < 2) continue;
+    if (largest == nullptr || shape.ElementCount() > largest->ElementCount()) largest = &shape;
+  }
+  return largest == nullptr ? 0 : largest->dims.back();
+}
+
+CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carried,
+                     const std::string& why, const configs::MxuParams& mxu) {
+  const hlo::Cost& of = carried.cost;
+  CustomCost cost{of.flops, of.transcendentals, of.bytes_read + of.bytes_written, carried.remote};
+  const int64_t head = HeadSize(call);
+  std::string full;
+  if (head > 0 && of.flops > Flops(0)) {
+    // Rows stream through, columns fill the arrays; whole products, so never less than there is.
+    CustomProduct product{mxu.rows, head, mxu.columns};
+    const int64_t each = 2 * product.m * product.k * product.n;
+    product.count = CeilDiv(of.flops.value(), each);
+    cost.products.push_back(product);
+    const double depth = static_cast<double>(head);
+    const double taken = static_cast<double>(RoundUp(head, mxu.rows));
+    full = fmt::format(", with {:.0f} % of the arrays full, as products {} deep leave them",
+                       100 * depth / taken, head);
+  }
+  cost.assumed.push_back(fmt::format("costs what it estimates of itself{}: {}", full, why));
+  return cost;
+}
+
+}  // namespace
+
+void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& trips,
+                  const target::Target& target) {
+  std::optional<BodyCosts> costs;
+  for (hlo::Computation* computation : module.PostOrder()) {
+    for (Instruction* call : computation->instructions()) {
+      if (call->opcode() != Opcode::kCustomCall || HasNamedCost(*call) ||
+          call->attrs().custom_call_target() != kPallasTarget) {
+        continue;
+      }
+      if (!costs) costs.emplace(module, partitions, target);
+      const std::optional<std::string> body = BodyOfCall(*call);
+      std::string why = "it carries no body";
+      NamedCost found;
+      if (body) {
+        absl::StatusOr<tpusim::KernelCost> priced = costs->Of(*call, *body);
+        absl::StatusOr<NamedCost> named =
+            priced.ok() ? NamedCostOf(*priced, trips) : absl::StatusOr<NamedCost>(priced.status());
+        if (named.ok() && named->unpriced.empty()) {
+          SetCustomCost(call, named->cost);
+          continue;
+        }
+        why = named.ok() ? named->unpriced : Message(named.status());
+        if (named.ok()) found = *std::move(named);
+      }
+      if (const auto carried = hlo::CarriedCost(*call)) {
+        SetCustomCost(call, Estimated(*call, *carried, why, target.chip().mxu));
+      } else if (body) {
+        found.unpriced = why;
+        SetNamedCost(call, found);
+      }
+    }
+  }
+}
+
+}  // namespace tpusim::kernels

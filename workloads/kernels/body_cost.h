@@ -1,0 +1,31 @@
+// What Pallas kernels cost whose calls state nothing, as in modules that no exporter has seen: raw
+// HLO, and what the TPU compiler writes.
+//
+// Every `tpu_custom_call` carries its kernel in its backend_config; workloads/mosaic reads and
+// prices it. The tables that it reads ahead of its blocks are known where the program computes them
+// of constants; where partitions have different ones, the dearest counts.
+//
+// What cannot be priced so (an operation without a rule, a loop on data without a stated count) has
+// the kernel's own cost estimate, if it carries one. That counts FLOPs alone. They are taken to be
+// products as deep as the last dimension of the kernel's first large operand, the size of a head:
+// the arrays are as full as those leave them. The estimate's transcendentals go through their unit
+// beside, and so bound the time as well.
+#ifndef TPUSIM_WORKLOADS_KERNELS_BODY_COST_H_
+#define TPUSIM_WORKLOADS_KERNELS_BODY_COST_H_
+
+#include <cstdint>
+
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
+// neither. `trips` has the counts of loops inside kernels.
+void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& trips,
+                  const target::Target& target);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_BODY_COST_H_

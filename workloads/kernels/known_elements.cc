@@ -1,0 +1,246 @@
+#include "workloads/kernels/known_elements.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/integer_arithmetic.h"
+#include "workloads/hlo/rules/scalar_value.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+using Elements = std::optional<std::vector<int64_t>>;
+
+// Larger arrays tell no kernel what to do.
+constexpr int64_t kMostElements = int64_t{1} << 22;
+// What is used twice is computed twice, so that the length of an expression is limited, too.
+constexpr int kDeepestExpression = 64, kLongestExpression = 4096;
+
+// Calls with the place in `shape` of each of its elements in turn.
+template <typename Call>
+void ForEachPlace(const Shape& shape, const Call& call) {
+  std::vector<int64_t> place(shape.dims.size(), 0);
+  for (int64_t left = shape.ElementCount(); left > 0; --left) {
+    call(place);
+    for (size_t d = place.size(); d-- > 0;) {
+      if (++place[d] < shape.dims[d]) break;
+      place[d] = 0;
+    }
+  }
+}
+
+int64_t IndexOf(const Shape& shape, const std::vector<int64_t>& place) {
+  int64_t index = 0;
+  for (size_t d = 0; d < place.size(); ++d) index = index * shape.dims[d] + place[d];
+  return index;
+}
+
+class Evaluation {
+ public:
+  Evaluation(int64_t partition, const hlo::CallGraph& calls)
+      : partition_(partition), calls_(calls) {}
+
+  Elements Of(const Instruction& i) {
+    if (!i.shape().IsArray() || !hlo::IsWholeNumber(i.shape().element_type)) return std::nullopt;
+    if (i.shape().ElementCount() > kMostElements || depth_ >= kDeepestExpression ||
+        ++steps_ > kLongestExpression) {
+      return std::nullopt;
+    }
+    if (const auto scalar = i.shape().rank() == 0 ? hlo::ScalarValue(i, partition_) : std::nullopt) {
+      return std::vector<int64_t>{*scalar};
+    }
+    ++depth_;
+    Elements elements = Compute(i);
+    --depth_;
+    return elements;
+  }
+
+ private:
+  Elements Compute(const Instruction& i) {
+    const Shape& shape = i.shape();
+    switch (i.opcode()) {
+      case Opcode::kConstant:
+        return hlo::IntElements(i.attrs().literal());
+      case Opcode::kReshape:
+      case Opcode::kBitcast:
+        return i.operand(0)->shape().ElementCount() == shape.ElementCount() ? Of(*i.operand(0))
+                                                                            : std::nullopt;
+      case Opcode::kCopy:
+      case Opcode::kOptBarrier:
+        return Of(*i.operand(0));
+      case Opcode::kIota: {
+        const auto axis = static_cast<size_t>(hlo::OnlyDimension(i));
+        std::vector<int64_t> elements;
+        ForEachPlace(shape, [&](const auto& place) { elements.push_back(place[axis]); });
+        return elements;
+      }
+      case Opcode::kBroadcast: {
+        const std::vector<int64_t> dimensions = hlo::Dimensions(i);
+        return Picked(i, [&](const auto& place, auto* from) {
+          for (size_t d = 0; d < dimensions.size(); ++d) {
+            (*from)[d] = place[static_cast<size_t>(dimensions[d])];
+          }
+        });
+      }
+      case Opcode::kSlice: {
+        const std::vector<hlo::SliceDim> slice = hlo::GetSlice(i);
+        return Picked(i, [&](const auto& place, auto* from) {
+          for (size_t d = 0; d < slice.size(); ++d) {
+            (*from)[d] = slice[d].start + place[d] * slice[d].stride;
+          }
+        });
+      }
+      case Opcode::kDynamicSlice:
+        return DynamicSlice(i);
+      case Opcode::kConcatenate:
+        return Concatenated(i);
+      case Opcode::kReduce:
+        return Summed(i);
+      case Opcode::kGetTupleElement:
+        return OfTuple(*i.operand(0), i.attrs().tuple_index());
+      case Opcode::kParameter:
+        return OfParameter(i);
+      default:
+        return hlo::IsElementwise(i) ? Elementwise(i) : std::nullopt;
+    }
+  }
+
+  // Elements of the operand, from the places that `from` gives.
+  template <typename From>
+  Elements Picked(const Instruction& i, const From& from) {
+    const Elements operand = Of(*i.operand(0));
+    if (!operand) return std::nullopt;
+    const Shape& shape = i.operand(0)->shape();
+    std::vector<int64_t> at(shape.dims.size(), 0), elements;
+    ForEachPlace(i.shape(), [&](const auto& place) {
+      from(place, &at);
+      elements.push_back((*operand)[static_cast<size_t>(IndexOf(shape, at))]);
+    });
+    return elements;
+  }
+
+  Elements DynamicSlice(const Instruction& i) {
+    const Shape& shape = i.operand(0)->shape();
+    std::vector<int64_t> starts;
+    for (size_t d = 0; d < shape.dims.size(); ++d) {
+      const Elements start = Of(*i.operand(d + 1));
+      if (!start) return std::nullopt;
+      starts.push_back(std::clamp<int64_t>((*start)[0], 0, shape.dims[d] - i.shape().dims[d]));
+    }
+    return Picked(i, [&](const auto& place, auto* from) {
+      for (size_t d = 0; d < starts.size(); ++d) (*from)[d] = starts[d] + place[d];
+    });
+  }
+
+  Elements Concatenated(const Instruction& i) {
+    const auto axis = static_cast<size_t>(hlo::OnlyDimension(i));
+    std::vector<int64_t> elements(static_cast<size_t>(i.shape().ElementCount()));
+    int64_t before = 0;
+    for (const Instruction* operand : i.operands()) {
+      const Elements part = Of(*operand);
+      if (!part) return std::nullopt;
+      size_t n = 0;
+      ForEachPlace(operand->shape(), [&](std::vector<int64_t> place) {
+        place[axis] += before;
+        elements[static_cast<size_t>(IndexOf(i.shape(), place))] = (*part)[n++];
+      });
+      before += operand->shape().dims[axis];
+    }
+    return elements;
+  }
+
+  Elements Summed(const Instruction& i) {
+    const Instruction* root = i.called()[0]->root();
+    if (i.operands().size() != 2 || root->opcode() != Opcode::kAdd) return std::nullopt;
+    const Elements operand = Of(*i.operand(0)), first = Of(*i.operand(1));
+    if (!operand || !first) return std::nullopt;
+    const std::vector<int64_t> summed = hlo::Dimensions(i);
+    std::vector<int64_t> elements(static_cast<size_t>(i.shape().ElementCount()), (*first)[0]);
+    size_t n = 0;
+    ForEachPlace(i.operand(0)->shape(), [&](const auto& place) {
+      std::vector<int64_t> kept;
+      for (size_t d = 0; d < place.size(); ++d) {
+        if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(d)) == summed.end()) {
+          kept.push_back(place[d]);
+        }
+      }
+      int64_t& sum = elements[static_cast<size_t>(IndexOf(i.shape(), kept))];
+      const auto bits = static_cast<uint64_t>(sum) + static_cast<uint64_t>((*operand)[n++]);
+      sum = hlo::WrapInteger(i.shape().element_type, bits);
+    });
+    return elements;
+  }
+
+  Elements Elementwise(const Instruction& i) {
+    if (i.operands().empty() || i.operands().size() > 2) return std::nullopt;
+    const Elements a = Of(*i.operand(0));
+    const Elements b = a && i.operands().size() == 2 ? Of(*i.operand(1)) : a;
+    if (!a || !b) return std::nullopt;
+    std::vector<int64_t> elements;
+    for (size_t n = 0; n < a->size() && n < b->size(); ++n) {
+      const auto value = hlo::EvaluateInteger(i, (*a)[n], (*b)[n]);
+      if (!value) return std::nullopt;
+      elements.push_back(*value);
+    }
+    return elements;
+  }
+
+  Elements OfParameter(const Instruction& parameter) {
+    const Instruction* caller = OnlyCallerOf(parameter);
+    if (caller == nullptr || caller->opcode() != Opcode::kCall) return std::nullopt;
+    return Of(*caller->operand(static_cast<size_t>(parameter.attrs().parameter_number())));
+  }
+
+  // What a loop hands on from pass to pass as it was before it; what a call gets.
+  Elements OfTuple(const Instruction& tuple, int64_t index) {
+    if (depth_ >= kDeepestExpression) return std::nullopt;
+    if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));
+    if (tuple.opcode() == Opcode::kOptBarrier) return OfTuple(*tuple.operand(0), index);
+    if (tuple.opcode() != Opcode::kParameter) return std::nullopt;
+    const Instruction* caller = OnlyCallerOf(tuple);
+    if (caller == nullptr) return std::nullopt;
+    if (caller->opcode() == Opcode::kCall) {
+      return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())), index);
+    }
+    if (caller->opcode() != Opcode::kWhile) return std::nullopt;
+    const Instruction* root = calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root()
+                                                                       : nullptr;
+    if (root == nullptr || root->opcode() != Opcode::kTuple) return std::nullopt;
+    const Instruction* next = root->operand(static_cast<size_t>(index));
+    if (next->opcode() != Opcode::kGetTupleElement || next->operand(0) != &tuple ||
+        next->attrs().tuple_index() != index) {
+      return std::nullopt;
+    }
+    ++depth_;
+    Elements elements = OfTuple(*caller->operand(0), index);
+    --depth_;
+    return elements;
+  }
+
+  const Instruction* OnlyCallerOf(const Instruction& parameter) {
+    if (!calls_.IsControl(*parameter.parent())) return nullptr;
+    const std::vector<Instruction*>& callers = calls_.CallersOf(*parameter.parent());
+    return callers.size() == 1 ? callers[0] : nullptr;
+  }
+
+  int64_t partition_;
+  const hlo::CallGraph& calls_;
+  int depth_ = 0, steps_ = 0;
+};
+
+}  // namespace
+
+Elements KnownElements(const Instruction& value, int64_t partition, const hlo::CallGraph& calls) {
+  Elements elements = Evaluation(partition, calls).Of(value);
+  if (elements && static_cast<int64_t>(elements->size()) != value.shape().ElementCount()) {
+    return std::nullopt;
+  }
+  return elements;
+}
+
+}  // namespace tpusim::kernels

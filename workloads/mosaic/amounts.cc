@@ -1,0 +1,186 @@
+#include "workloads/mosaic/amounts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace tpusim::mosaic {
+namespace {
+
+// Larger than anything that a chip could do.
+constexpr int64_t kLargest = int64_t{1} << 60;
+// Copies that an assumption names.
+constexpr size_t kNamedCopies = 3;
+
+std::string CountedAtMost(const std::vector<std::string>& copies) {
+  const size_t named = std::min(copies.size(), kNamedCopies);
+  const std::string more =
+      copies.size() > named ? fmt::format(" and {} more", copies.size() - named) : "";
+  return fmt::format("copies slices whose size is data, counted at their largest: {}{}",
+                     fmt::join(copies.begin(), copies.begin() + static_cast<ptrdiff_t>(named), ", "),
+                     more);
+}
+
+void AllCopies(const Price& price, std::vector<std::string>* all) {
+  AddDistinct(price.largest_copies, all);
+  for (const LoopPrice& loop : price.loops) AllCopies(loop.once, all);
+}
+
+template <typename Message>
+void AddProducts(const Stage& stage, Message* message) {
+  for (const auto& [product, count] : stage.products) {
+    if (count == 0) continue;
+    tpusim::KernelProduct& m = *message->add_products();
+    m.set_m(product.m);
+    m.set_k(product.k);
+    m.set_n(product.n);
+    m.set_number_format(std::string(product.format));
+    m.set_count(count);
+  }
+}
+
+// Without the assumptions, which are of the whole kernel.
+tpusim::KernelCost MessageOf(const Price& price, const std::string& kernel) {
+  tpusim::KernelCost message;
+  const Stage total = price.Total();
+  message.set_flops(total.flops);
+  message.set_transcendentals(total.transcendentals);
+  message.set_bytes_accessed(price.bytes);
+  message.set_remote_bytes(price.remote_bytes);
+  AddProducts(total, &message);
+  for (const Stage& stage : price.stages) {
+    if (stage == Stage{}) continue;
+    tpusim::KernelStage& m = *message.add_stages();
+    m.set_flops(stage.flops);
+    m.set_transcendentals(stage.transcendentals);
+    m.set_spilled_bytes(stage.spilled_bytes);
+    AddProducts(stage, &m);
+  }
+  std::vector<const LoopPrice*> loops;
+  for (const LoopPrice& loop : price.loops) loops.push_back(&loop);
+  std::stable_sort(loops.begin(), loops.end(), [](const LoopPrice* a, const LoopPrice* b) {
+    return a->loop.number < b->loop.number;
+  });
+  for (const LoopPrice* each : loops) {
+    tpusim::KernelLoop& m = *message.add_loops();
+    m.set_name(fmt::format("{}/{}.{}", kernel, each->loop.axis ? "grid" : "loop",
+                           each->loop.number));
+    *m.mutable_pass() = MessageOf(each->once, kernel);
+    m.set_source(each->loop.source);
+    if (each->loop.at_most) m.set_at_most(*each->loop.at_most);
+  }
+  return message;
+}
+
+}  // namespace
+
+int64_t Plus(int64_t a, int64_t b) { return std::min(kLargest, a + b); }
+
+int64_t Times(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kLargest : std::min(kLargest, product);
+}
+
+void Stage::Add(const Stage& other, int64_t times) {
+  flops = Plus(flops, Times(other.flops, times));
+  transcendentals = Plus(transcendentals, Times(other.transcendentals, times));
+  spilled_bytes = Plus(spilled_bytes, Times(other.spilled_bytes, times));
+  for (const auto& [product, count] : other.products) {
+    int64_t& all = products[product];
+    all = Plus(all, Times(count, times));
+  }
+}
+
+bool Price::IsNothing() const {
+  return bytes == 0 && remote_bytes == 0 && loops.empty() && largest_copies.empty() &&
+         std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s == Stage{}; });
+}
+
+void Price::Add(const Price& other, int64_t times) {
+  if (stages.size() < other.stages.size()) stages.resize(other.stages.size());
+  for (size_t n = 0; n < other.stages.size(); ++n) stages[n].Add(other.stages[n], times);
+  bytes = Plus(bytes, Times(other.bytes, times));
+  remote_bytes = Plus(remote_bytes, Times(other.remote_bytes, times));
+  for (const LoopPrice& each : other.loops) {
+    const auto same = [&](const LoopPrice& l) {
+      return l.loop.axis == each.loop.axis && l.loop.number == each.loop.number;
+    };
+    const auto known = std::find_if(loops.begin(), loops.end(), same);
+    if (known == loops.end()) {
+      loops.push_back({each.loop, each.once.TimesOf(times)});
+      continue;
+    }
+    // The same loop, reached at another time.
+    std::optional<int64_t>& most = known->loop.at_most;
+    most = most && each.loop.at_most ? std::optional(std::max(*most, *each.loop.at_most))
+                                     : std::nullopt;
+    known->once.Add(each.once, times);
+  }
+  if (times > 0) AddDistinct(other.largest_copies, &largest_copies);
+}
+
+Price Price::TimesOf(int64_t count) const {
+  Price result;
+  result.Add(*this, count);
+  return result;
+}
+
+Price Price::InLoop(const Loop& loop) const {
+  Price result;
+  if (!IsNothing()) result.loops.push_back({loop, *this});
+  return result;
+}
+
+Stage Price::Total() const {
+  Stage total;
+  for (const Stage& stage : stages) total.Add(stage);
+  return total;
+}
+
+double Price::Size(const Weights& weights) const {
+  const Stage total = Total();
+  double products = 0;
+  for (const auto& [p, count] : total.products) {
+    products += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) *
+                static_cast<double>(p.n) * static_cast<double>(count);
+  }
+  double size = weights.product_flop * products +
+                weights.vector_flop * (static_cast<double>(total.flops) - products) +
+                weights.transcendental * static_cast<double>(total.transcendentals) +
+                weights.byte * static_cast<double>(bytes) +
+                weights.remote_byte * static_cast<double>(remote_bytes);
+  for (const LoopPrice& each : loops) size += each.once.Size(weights);
+  return size;
+}
+
+double SizeOf(const tpusim::KernelCost& cost, const Weights& weights) {
+  double products = 0;
+  for (const tpusim::KernelProduct& p : cost.products()) {
+    products += 2.0 * static_cast<double>(p.m()) * static_cast<double>(p.k()) *
+                static_cast<double>(p.n()) * static_cast<double>(p.count());
+  }
+  double size = weights.product_flop * products +
+                weights.vector_flop * (static_cast<double>(cost.flops()) - products) +
+                weights.transcendental * static_cast<double>(cost.transcendentals()) +
+                weights.byte * static_cast<double>(cost.bytes_accessed()) +
+                weights.remote_byte * static_cast<double>(cost.remote_bytes());
+  for (const tpusim::KernelLoop& loop : cost.loops()) size += SizeOf(loop.pass(), weights);
+  return size;
+}
+
+tpusim::KernelCost Price::Cost(const std::string& kernel) const {
+  tpusim::KernelCost message = MessageOf(*this, kernel);
+  std::vector<std::string> copies;
+  AllCopies(*this, &copies);
+  if (!copies.empty()) message.add_assumed(CountedAtMost(copies));
+  return message;
+}
+
+void AddDistinct(const std::vector<std::string>& more, std::vector<std::string>* all) {
+  for (const std::string& each : more) {
+    if (std::find(all->begin(), all->end(), each) == all->end()) all->push_back(each);
+  }
+}
+
+}  // namespace tpusim::mosaic

@@ -1,0 +1,51 @@
+// Prices a kernel from its body, as Mosaic gets it.
+//
+// A kernel runs its body once per point of its grid.
+//
+//     flops, transcendentals   of the body's operations on vectors, at every point (body.h)
+//     bytes                    of the blocks, each time that a window shows another than at the
+//                              point before; of the copies that the body starts itself (copies.cc)
+//     grid, blocks, products   how it is pipelined: which axes of the grid move which block, and
+//                              the matrix products of the body by size and number format
+//     stages                   what of the body can run side by side, and what waits for it
+//                              (order.h)
+//
+// What depends on the point only is known at all of them. What depends on data is not: then the
+// branches count that are dearest together (branches.h), copies are as large as they can be, and
+// what a loop does in one pass is kept apart, under the name "KERNEL/loop.N" ("KERNEL/grid.N" for
+// an axis of the grid), until its trip count is stated.
+#ifndef TPUSIM_WORKLOADS_MOSAIC_PRICE_H_
+#define TPUSIM_WORKLOADS_MOSAIC_PRICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/mosaic/amounts.h"
+#include "workloads/mosaic/module.h"
+#include "workloads/mosaic/scope.h"
+#include "workloads/workload.pb.h"
+
+namespace tpusim::mosaic {
+
+// What a body does not say of the call that has it.
+struct Call {
+  struct Array {
+    std::vector<int64_t> shape;
+    int64_t element_bytes = 0;
+    std::shared_ptr<const Table> table = nullptr;  // its values, if they are known integers
+  };
+  std::vector<Array> operands, results;
+  int64_t register_bytes = 0;  // that the vector registers of a core hold
+  Weights weights;
+};
+
+// Of one call, on one device; without a name, its loops after the function that the kernel is.
+// Error (no rule): what it has that nothing is known of.
+absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& call);
+
+}  // namespace tpusim::mosaic
+
+#endif  // TPUSIM_WORKLOADS_MOSAIC_PRICE_H_

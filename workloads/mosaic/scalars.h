@@ -1,0 +1,113 @@
+// What is known of the scalars in a kernel's body.
+//
+// Scalars decide what a kernel does: which branch it takes, how often a loop runs, how large a
+// copy is. Of each is kept what there is of
+//
+//     exact      its values at the points of the grid that are looked at, where nothing of it is
+//                data
+//     low, high  bounds of all values that it can have: `min(128, n)` is at most 128 whatever n is
+//     symbol     what it is made of (conditions.h), so that what is computed twice is known to be
+//                the same
+#ifndef TPUSIM_WORKLOADS_MOSAIC_SCALARS_H_
+#define TPUSIM_WORKLOADS_MOSAIC_SCALARS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "workloads/mosaic/conditions.h"
+#include "workloads/mosaic/module.h"
+
+namespace tpusim::mosaic {
+
+// An integer at each of so many points; a column of one entry has it everywhere.
+class Column {
+ public:
+  Column() : values_(1) {}
+  explicit Column(int64_t everywhere) : values_(1, everywhere) {}
+  // Keeps one, if all are equal.
+  explicit Column(std::vector<int64_t> values);
+
+  int64_t operator[](size_t point) const { return values_.size() == 1 ? values_[0] : values_[point]; }
+  bool IsUniform() const { return values_.size() == 1; }
+  // At some of the points, by their places.
+  Column At(const std::vector<int64_t>& rows) const;
+  std::pair<int64_t, int64_t> Bounds() const;
+
+ private:
+  std::vector<int64_t> values_;
+};
+
+struct Scalar {
+  Symbol symbol;
+  std::shared_ptr<const Column> exact = nullptr;  // null: something of it is data
+  double low = -kInfinity, high = kInfinity;
+  // Of a boolean: at which points it can be true, at which false. Null: at all of them.
+  std::shared_ptr<const std::pair<Column, Column>> possible = nullptr;
+
+  // At some of the points.
+  Scalar At(const std::vector<int64_t>& rows) const;
+  // At which points a boolean can be true, and at which false.
+  std::pair<Column, Column> Outcomes(size_t points) const;
+};
+
+// With the bounds that it has when one of these cubes holds.
+Scalar Refined(const Scalar& scalar, const Cubes& when);
+
+// The result of an operation of scalars at all points, from its operands; null: no rule.
+std::shared_ptr<const Column> Evaluated(const Operation& operation,
+                                        const std::vector<const Column*>& operands, size_t points);
+// Whether there is such a rule.
+bool CanEvaluate(const Operation& operation);
+// Of an operation "arith.constant" of an integer; nullopt: it is something else.
+std::optional<int64_t> ConstantOf(const Operation& operation);
+bool IsBoolean(const Value& value);
+bool IsScalar(const Value& value);
+
+// Makes scalars out of others; numbers the atoms of one kernel.
+class Scalars {
+ public:
+  // How many loops are around what is looked at. An atom belongs to the innermost loop that
+  // changes it.
+  int depth = 0;
+
+  // How many loops are around the innermost that changes it.
+  int DepthOf(const Form& form) const;
+  // A scalar that nothing is known of, other than all before.
+  Scalar Unknown(bool boolean);
+  // An integer between these, another in every pass of the innermost loop.
+  Scalar Counted(double low, double high);
+  // The same for the same operands; `changes` if another in every pass of a loop.
+  Scalar MadeOf(const std::string& what, const std::vector<Scalar>& operands, bool boolean,
+                bool changes = false);
+  Scalar Constant(int64_t value, bool boolean) const;
+  // A scalar whose values are known, made as `symbol` says.
+  Scalar Known(Column exact, const Scalar& symbol) const;
+  // When a condition holds, and when it does not.
+  Predicate Condition(const Scalar& scalar) const;
+  // The result of an operation on scalars, at so many points; an atom without a rule.
+  Scalar Apply(const Operation& operation, const std::vector<Scalar>& operands, size_t points);
+
+ private:
+  Scalar Symbolic(const Operation& operation, const std::vector<Scalar>& operands, bool boolean);
+  Scalar Compared(std::string_view comparison, const Scalar& left, const Scalar& right);
+  Scalar Sign(std::string_view comparison, const Scalar& left, const Scalar& right);
+  Scalar Extended(const Scalar& boolean, int64_t if_true);
+  Scalar OfAtom(int atom, bool boolean) const;
+  int NewAtom(int depth);
+  int DepthOf(const Symbol& symbol) const;
+
+  std::map<std::string, int> numbers_;
+  std::vector<int> depths_;
+  // What integers made of booleans were made of, and what they are where those hold.
+  std::map<Form, std::pair<Predicate, int64_t>> booleans_;
+};
+
+}  // namespace tpusim::mosaic
+
+#endif  // TPUSIM_WORKLOADS_MOSAIC_SCALARS_H_
