@@ -40,6 +40,10 @@ absl::StatusOr<bool> UnwrapOffLoads(hlo::Module& module, const PassContext& cont
 // the operand where they only say something of it.
 absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& context);
 
+// Where it is asked for, kernels of which the compiler says how long they take (`estimated_cycles`)
+// take so long.
+absl::StatusOr<bool> TakeEstimates(hlo::Module& module, const PassContext& context);
+
 }  // namespace tpusim::passes
 
 #endif  // TPUSIM_WORKLOADS_PASSES_COMPILED_COMPILED_H_
