@@ -1,5 +1,5 @@
 // A memory of a device, as its row of the table says
-// (timing/device_memory.h).
+// (configs/memory.h).
 //
 // Two things matter of it. Whether everything fits: it counts the bytes that are live,
 // buffers that the compiler placed here and, in VMEM, the windows of the kernel that

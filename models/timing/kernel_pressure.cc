@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/timing/device_memory.h"
+#include "configs/memory.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 
@@ -21,9 +21,9 @@ SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block) {
   // The cores of a megacore share the vector work of a block.
   const double cores = static_cast<double>(chip.CoresPerDevice());
   const auto cycles = [&](int64_t operations, double each, int64_t slots) {
-    return operations == 0 ? 0
-                           : static_cast<double>(operations) * each /
-                                 static_cast<double>(slots) / cores;
+    return operations == 0
+               ? 0
+               : static_cast<double>(operations) * each / static_cast<double>(slots) / cores;
   };
   return {cycles(block.valu, 1, vpu.alus_per_lane),
           cycles(block.eup, vpu.eup_cycles_per_vreg, vpu.eup_slots),
@@ -63,8 +63,8 @@ KernelPressure PressureOf(const configs::ChipParams& chip, const isa::Kernel& ke
   p.read = traffic.read;
   p.written = traffic.written;
   p.vmem = WindowBytes(kernel);
-  add("DMA in", ToSeconds(TransferTime(p.read, HbmRate(chip))) * clock);
-  add("DMA out", ToSeconds(TransferTime(p.written, HbmRate(chip))) * clock);
+  add("DMA in", ToSeconds(TransferTime(p.read, configs::HbmRate(chip))) * clock);
+  add("DMA out", ToSeconds(TransferTime(p.written, configs::HbmRate(chip))) * clock);
 
   p.without_input = KernelTime(chip, Without(kernel, isa::WindowKind::kInput));
   p.without_output = KernelTime(chip, Without(kernel, isa::WindowKind::kOutput));

@@ -64,12 +64,12 @@ absl::Status CheckTimes(const sim::Timeline& timeline) {
 
 absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeline) {
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
-    for (const isa::MemorySpace space : configs::kRatedSpaces) {
+    for (const configs::MemorySpace space : configs::kRatedSpaces) {
       const configs::Memory& memory = configs::MemoryOf(space);
       const Bytes moved = timeline.devices[i].moved.In(space);
       if (moved.value() == 0) continue;
       // The nominal rate of HBM, of which transfers reach a share.
-      const BytesPerSecond rate = space == isa::MemorySpace::kHbm ? config.chip.hbm.bytes_per_second
+      const BytesPerSecond rate = space == configs::MemorySpace::kHbm ? config.chip.hbm.bytes_per_second
                                                                   : memory.rate(config.chip);
       const Picoseconds least = TransferTime(moved, rate);
       if (least <= WithSlack(timeline.step_time)) continue;

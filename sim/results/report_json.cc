@@ -221,7 +221,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("hbm_bytes_per_second", r.hbm_bytes_per_second);
   visit("exposed_communication_ns", r.exposed);
   visit("hidden_communication_ns", r.hidden);
-  MemoryFields(visit, r, configs::MemoryOf(isa::MemorySpace::kHbm));
+  MemoryFields(visit, r, configs::MemoryOf(configs::MemorySpace::kHbm));
   visit("memory_at_peak", r.memory_at_peak);
   visit("devices", r.devices);
   visit("chips", r.chips);
@@ -243,7 +243,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("warnings", r.warnings);
   visit.Optional("records", r.records);
   for (const configs::Memory& memory : configs::kMemories) {
-    if (memory.space == isa::MemorySpace::kHbm) continue;
+    if (memory.space == configs::MemorySpace::kHbm) continue;
     if (visit.Has(fmt::format("usable_{}_bytes", memory.name),
                   r.usable.In(memory.space) > Bytes(0))) {
       MemoryFields(visit, r, memory);

@@ -84,7 +84,7 @@ Lines Head(const Report& r, size_t width) {
                                    BytesText(r.usable.hbm()), PercentText(used));
   for (const configs::Memory& of : configs::kMemories) {
     const Bytes usable = r.usable.In(of.space);
-    if (of.space == isa::MemorySpace::kHbm || usable == Bytes(0)) continue;
+    if (of.space == configs::MemorySpace::kHbm || usable == Bytes(0)) continue;
     memory +=
         fmt::format(", {} of {} {}", BytesText(r.peak.In(of.space)), BytesText(usable), of.title);
   }

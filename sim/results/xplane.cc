@@ -34,7 +34,7 @@ constexpr uint64_t kHbmSpace = 1;
 
 // Of counters of memories.
 bool IsOfHbm(const sim::CounterSample& sample) {
-  return sample.lane == static_cast<int32_t>(configs::IndexOf(isa::MemorySpace::kHbm));
+  return sample.lane == static_cast<int32_t>(configs::IndexOf(configs::MemorySpace::kHbm));
 }
 
 // One device; what its lines are made of.

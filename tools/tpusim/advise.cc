@@ -76,7 +76,7 @@ class Advice {
     for (const auto& [variant, outcome] : trials.ran) {
       rows_.push_back({variant, *outcome.step, outcome.peak,
                        Change(number(base_.step_time), number(*outcome.step)),
-                       Change(number(base_.peak_hbm), number(outcome.peak))});
+                       Change(number(base_.peak.hbm()), number(outcome.peak))});
     }
     // What gains most comes first.
     std::ranges::stable_sort(rows_, {}, &Row::step_time);
@@ -86,7 +86,7 @@ class Advice {
     std::string text = fmt::format(
         "{:<14} {} on {}\n{:<14} {}, peak {} of {} usable HBM\n{:<14} {} variants simulated\n",
         "workload", name_, config_, "step time", results::TimeText(base_.step_time),
-        results::BytesText(base_.peak_hbm), results::BytesText(base_.usable_hbm), "tried",
+        results::BytesText(base_.peak.hbm()), results::BytesText(base_.usable.hbm()), "tried",
         rows_.size());
     const auto shorter = [](const Row& row) { return row.step <= -kSmallestChange; };
     const auto of_chip = [](const Row& row) { return row.variant->kind == kOfTheChip; };
@@ -123,8 +123,8 @@ class Advice {
     j.update(Json{{"workload", name_},
                   {"config", config_},
                   {"step_time_ns", ToNanoseconds(base_.step_time)},
-                  {"peak_hbm_bytes", base_.peak_hbm.value()},
-                  {"usable_hbm_bytes", base_.usable_hbm.value()},
+                  {"peak_hbm_bytes", base_.peak.hbm().value()},
+                  {"usable_hbm_bytes", base_.usable.hbm().value()},
                   {"variants", Json::array()},
                   {"chip", Json::array()},
                   {"not_possible", trials_.FailedJson()}});

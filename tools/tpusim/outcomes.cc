@@ -35,7 +35,7 @@ absl::StatusOr<Outcome> FromText(const absl::StatusOr<std::string>& text) {
 }  // namespace
 
 Outcome OutcomeOf(const results::Report& report) {
-  return {.peak = report.peak_hbm, .usable = report.usable_hbm, .step = report.step_time};
+  return {.peak = report.peak.hbm(), .usable = report.usable.hbm(), .step = report.step_time};
 }
 
 absl::StatusOr<Outcome> OutcomeOf(const std::string& workload, const std::string& config,
@@ -50,7 +50,7 @@ absl::StatusOr<Outcome> OutcomeOf(const std::string& workload, const std::string
   RETURN_IF_ERROR(prepared.status());
   if (machine == nullptr) {
     const isa::ProgramInfo& info = prepared->compiled.program.info;
-    return Outcome{info.peak_hbm, info.usable_hbm};
+    return Outcome{info.peak.hbm(), info.usable.hbm()};
   }
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(*prepared, *machine));
   return OutcomeOf(simulated.report);

@@ -1,5 +1,5 @@
 // A memory plan: where the arrays of a scheduled program lie in the memories that are planned
-// (target/memory_space.h), for how long, and how much that is at most.
+// (configs/memory.h), for how long, and how much that is at most.
 //
 // Which arrays share a buffer, and from when to when that is in use, are facts of the module
 // (hlo/analysis/alias.h, live_intervals.h). The plan adds sizes and places: arguments are where the

@@ -10,7 +10,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/product.h"
 
 namespace tpusim::lowering {
 namespace {
