@@ -90,6 +90,8 @@ std::vector<Pass> Table() {
       {"join-carried-collectives",
        "Makes start and done of collectives that kernels of a compiled module carry", Phase::kRead,
        Plain<JoinCarriedCollectives>},
+      {"begin-prefetched", "Has arrays in VMEM that a compiled module prefetches across programs",
+       Phase::kRead, Plain<BeginPrefetched>},
       {"take-estimates",
        "Has kernels take as long as the compiler says, with --kernel-time compiler", Phase::kRead,
        Plain<TakeEstimates>},
