@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/results/alignment.h"
+#include "sim/results/alignment_output.h"
 #include "sim/results/rollup_text.h"
 #include "sim/results/text.h"
 
@@ -48,6 +50,11 @@ std::string ComputeReason(const Report& a, const Report& b) {
 std::string ErrorText(const ErrorBar& bar) {
   if (bar.rows == 0) return "-";
   return fmt::format("{}, worst {:+.1f}%", PercentText(bar.mean), 100 * bar.worst);
+}
+
+AlignBy AlignByOf(RollupBy by) {
+  if (by == RollupBy::kScope) return AlignBy::kScope;
+  return by == RollupBy::kSource ? AlignBy::kSource : AlignBy::kScopeAndSource;
 }
 
 struct Part {
@@ -165,6 +172,9 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
     text += fmt::format("{}, {} on {}: {}\n", LetterOf(i), compared[i].workload, compared[i].config,
                         compared[i].problem);
   }
+  for (const Alignment& alignment : Alignments(compared, AlignByOf(options.by))) {
+    text += "\n" + AlignmentText(alignment, options.top, options.width);
+  }
   return text;
 }
 
@@ -183,6 +193,9 @@ std::string CompareJson(const std::vector<Compared>& compared, const Producer& p
   }
   Json json = HeadOf("tpusim.compare/1", producer);
   json["compared"] = std::move(all);
+  for (const Alignment& alignment : Alignments(compared)) {
+    json["alignment"].push_back(AlignmentJson(alignment));
+  }
   return JsonText(json);
 }
 

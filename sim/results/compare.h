@@ -34,7 +34,8 @@ struct CompareOptions {
 std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options = {});
 
 // The same as JSON: {"schema": "tpusim.compare/1", ..., "compared": [{"label", "workload",
-// "config", "report" or "problem"}]}.
+// "config", "report" or "problem"}]}, with "alignment": [...] where programs can be lined up
+// (alignment.h).
 std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
 
 // What tells columns apart: A, B, ..., Z, A1, B1, ...

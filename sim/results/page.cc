@@ -29,7 +29,8 @@ std::string Assemble(const std::string& title, const std::string& data) {
 
 }  // namespace
 
-std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs) {
+std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs,
+                       const std::string& tabs) {
   const auto quoted = [](const std::string& text) {
     return PageJson(text).dump(-1, ' ', false, PageJson::error_handler_t::replace);
   };
@@ -43,7 +44,9 @@ std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& run
     if (!run.difference.empty()) data += ", \"difference\": " + quoted(run.difference);
     data += "}";
   }
-  return Assemble(title, data + "]}");
+  data += "]";
+  if (!tabs.empty()) data += ", \"tabs\": " + tabs;
+  return Assemble(title, data + "}");
 }
 
 absl::StatusOr<std::string> PageOfData(const std::string& json) {

@@ -38,7 +38,9 @@ struct PageRun {
   std::string timeline;         // JSON; "" = none
   std::string difference = "";  // how it differs from the first, in words
 };
-std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs);
+// `tabs` are further ones, a JSON array; "" = none.
+std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs,
+                       const std::string& tabs = "");
 
 // Of any data as above. Error: it is not JSON of that schema.
 absl::StatusOr<std::string> PageOfData(const std::string& json);

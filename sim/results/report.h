@@ -24,6 +24,7 @@
 #include "models/isa/program_info.h"
 #include "sim/results/critical_path.h"
 #include "sim/results/error_bar.h"
+#include "sim/results/placed_ops.h"
 #include "sim/results/producer.h"
 #include "sim/results/reshard_sites.h"
 #include "sim/results/rollup.h"
@@ -137,6 +138,7 @@ struct Report {
   int64_t partitions = 0;
   std::string device_order;
   Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};
+  PlacedProgram placed;  // likewise, where `compare` may line programs up
 };
 
 // Operations that only hold others: their time is that of what is inside.
@@ -158,6 +160,7 @@ inline constexpr std::string_view kReportSchema = "tpusim.report/1";
 enum class JsonDetail {
   kReport,    // exactly that schema
   kExchange,  // with what `compare` needs besides, as "detail": between processes
+  kPlaced,    // with `placed`, too
 };
 // Ends in a newline. Keys in a fixed order, numbers in their shortest exact form.
 std::string ToJson(const Report& report, JsonDetail detail = JsonDetail::kReport);

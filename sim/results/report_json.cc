@@ -199,6 +199,36 @@ void Fields(auto& visit, Is<LinkReport> auto& l) {
   visit("utilization", l.utilization);
 }
 
+void Fields(auto& visit, Is<isa::Place> auto& place) {
+  visit("scope", place.scope);
+  visit("source", place.source);
+}
+
+void Fields(auto& visit, Is<PlacedCollective> auto& c) {
+  visit("kind", c.kind);
+  visit("algorithm", c.algorithm);
+  visit("bytes", c.bytes);
+  visit("group_size", c.group_size);
+  visit("asynchronous", c.asynchronous);
+}
+
+void Fields(auto& visit, Is<PlacedOp> auto& op) {
+  visit("name", op.name);
+  visit("part", op.part);
+  visit("place", op.place);
+  visit("covered", op.covered);
+  visit("count", op.count);
+  visit("time_ns", op.time);
+  visit("collective", op.collective);
+}
+
+void Fields(auto& visit, Is<PlacedProgram> auto& program) {
+  visit("by_tpu_compiler", program.by_tpu_compiler);
+  visit("places", program.places);
+  visit("collectives", program.collectives);
+  visit("ops", program.ops);
+}
+
 void MemoryFields(auto& visit, Is<Report> auto& r, const configs::Memory& memory) {
   visit(fmt::format("peak_{}_bytes", memory.name), r.peak.In(memory.space));
   visit(fmt::format("usable_{}_bytes", memory.name), r.usable.In(memory.space));
@@ -252,7 +282,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
       MemoryFields(visit, r, memory);
     }
   }
-  if (visit.Has("detail", detail == JsonDetail::kExchange)) {
+  if (visit.Has("detail", detail != JsonDetail::kReport)) {
     visit.Object("detail", [&](auto& visit_detail) {
       visit_detail("partitions", r.partitions);
       visit_detail("device_order", r.device_order);
@@ -261,6 +291,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
       visit_detail("vpu_busy_ns", r.vpu_busy);
     });
   }
+  if (visit.Has("placed", detail == JsonDetail::kPlaced)) visit("placed", r.placed);
 }
 
 class Writer {
@@ -292,6 +323,8 @@ class Writer {
       to = value;
     } else if constexpr (std::is_same_v<T, Picoseconds>) {
       to = ToNanoseconds(value);
+    } else if constexpr (std::is_same_v<T, OpPart>) {
+      to = PartName(value);
     } else if constexpr (requires { value.value(); }) {
       to = value.value();
     } else {
@@ -366,6 +399,14 @@ class Reader {
         values.emplace_back(name, value.get<double>());
       }
     }
+  }
+  static void Read(const Json& from, OpPart& part) {
+    const auto name = from.get<std::string>();
+    for (const OpPart known : kOpParts) {
+      part = known;
+      if (PartName(known) == name) return;
+    }
+    throw std::runtime_error("unknown part '" + name + "'");
   }
   static void Read(const Json& from, configs::Direction& direction) {
     const auto name = from.get<std::string>();

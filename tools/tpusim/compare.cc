@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
+#include "sim/results/alignment.h"
+#include "sim/results/alignment_output.h"
 #include "sim/results/atomic_file.h"
 #include "sim/results/page.h"
 #include "sim/results/report.h"
+#include "sim/results/text.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
@@ -85,8 +89,13 @@ absl::Status WritePage(const std::string& path, const std::vector<results::Compa
           results::ExplainDifference(results::LetterOf(0), *first, letter, *c.report);
     }
   }
+  nlohmann::ordered_json tabs = nlohmann::ordered_json::array();
+  for (const results::Alignment& alignment : results::Alignments(compared)) {
+    tabs.push_back(results::AlignmentTab(alignment));
+  }
   return results::WriteFileAtomically(
-      path, results::PageOfRuns(fmt::format("{} steps compared{}", runs.size(), others), runs));
+      path, results::PageOfRuns(fmt::format("{} steps compared{}", runs.size(), others), runs,
+                                tabs.empty() ? "" : results::JsonText(tabs)));
 }
 
 absl::Status Compare(const CompareFlags& flags) {
@@ -104,7 +113,8 @@ absl::Status Compare(const CompareFlags& flags) {
     for (const std::string& config : configs) {
       asked.emplace_back(workload, config);
       tasks.push_back([&, workload, config] {
-        return SimulateToText(workload, config, flags.program, flags.machine);
+        return SimulateToText(workload, config, flags.program, flags.machine,
+                              results::JsonDetail::kPlaced);
       });
     }
   }

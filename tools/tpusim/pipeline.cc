@@ -338,12 +338,18 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
 }
 
 absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
-                                           const ProgramFlags& program,
-                                           const MachineFlags& machine) {
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(workload, config, program, CompileOptionsOf(program)));
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine));
-  return results::ToJson(simulated.report, results::JsonDetail::kExchange);
+                                           const ProgramFlags& program, const MachineFlags& machine,
+                                           results::JsonDetail detail) {
+  compiler::CompileOptions options = CompileOptionsOf(program);
+  options.kernel_places = detail == results::JsonDetail::kPlaced;
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, config, program, options));
+  ASSIGN_OR_RETURN(Simulated simulated, Simulate(prepared, machine));
+  if (options.kernel_places) {
+    const compiler::CompileResult& compiled = prepared.compiled;
+    simulated.report.placed = results::PlaceOps(compiled.program.info, simulated.timeline,
+                                                compiled.kernel_places, compiled.by_tpu_compiler);
+  }
+  return results::ToJson(simulated.report, detail);
 }
 
 }  // namespace tpusim::tools

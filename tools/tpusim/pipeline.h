@@ -74,9 +74,9 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
                                    const Recorded& recorded = {});
 
 // Both, for a child: the report as the text that results::FromJson reads.
-absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
-                                           const ProgramFlags& program,
-                                           const MachineFlags& machine);
+absl::StatusOr<std::string> SimulateToText(
+    const std::string& workload, const std::string& config, const ProgramFlags& program,
+    const MachineFlags& machine, results::JsonDetail detail = results::JsonDetail::kExchange);
 
 }  // namespace tpusim::tools
 

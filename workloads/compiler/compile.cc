@@ -12,6 +12,7 @@
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/kernels/custom_cost.h"
+#include "workloads/lowering/kernel_places.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
@@ -215,6 +216,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(passes::CheckNamed("--explain", options.explain, pipeline));
 
   CompileResult result;
+  result.by_tpu_compiler = compiled;
   const bool scheduled = !imported.module->entry()->schedule().empty();
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(imported.workload, options.trip_counts);
@@ -282,6 +284,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(LowerProgram(
       {placement, target, costs, trip_counts, options, context.facts->PlanOf(module, target)},
       machine, result));
+  if (options.kernel_places) result.kernel_places = lowering::PlacesOfFusions(module);
   return result;
 }
 

@@ -1,0 +1,29 @@
+// Where in the source program an operation comes from.
+#ifndef TPUSIM_MODELS_ISA_PLACE_H_
+#define TPUSIM_MODELS_ISA_PLACE_H_
+
+#include <compare>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tpusim::isa {
+
+struct Place {
+  std::string scope;   // "jit(f)/layer", with or without the primitive behind it
+  std::string source;  // "file.py:12"
+  auto operator<=>(const Place&) const = default;
+};
+
+// A kernel is one operation of many lines. It counts where its matrix product is, or else where its
+// result is made.
+struct KernelPlaces {
+  Place main;
+  std::vector<Place> covered;  // of what does work in it, each once, sorted
+};
+using PlacesOfKernels = std::map<std::string, KernelPlaces, std::less<>>;  // by operation
+
+}  // namespace tpusim::isa
+
+#endif  // TPUSIM_MODELS_ISA_PLACE_H_
