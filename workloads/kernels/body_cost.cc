@@ -52,8 +52,7 @@ std::optional<std::string> BodyOfCall(const Instruction& call) {
 }
 
 mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
-  const double lanes =
-      static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
+  const double lanes = static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
   return {1 / chip.MxuPeak().value(), 1 / (lanes * static_cast<double>(chip.vpu.alus_per_lane)),
           1 / (lanes * static_cast<double>(chip.vpu.eup_slots)),
           1 / chip.hbm.bytes_per_second.value(), 1 / chip.ici.link_bytes_per_second.value()};
@@ -100,8 +99,8 @@ class BodyCosts {
         if (leaf->IsArray()) facts.results.push_back(ArrayOf(*leaf));
       }
       ASSIGN_OR_RETURN(tpusim::KernelCost cost, mosaic::PriceOf(*kernel, facts));
-      if (!dearest || mosaic::SizeOf(cost, facts.weights) >
-                          mosaic::SizeOf(*dearest, facts.weights)) {
+      if (!dearest ||
+          mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {
         dearest = std::move(cost);
       }
     }

@@ -51,7 +51,8 @@ class Evaluation {
         ++steps_ > kLongestExpression) {
       return std::nullopt;
     }
-    if (const auto scalar = i.shape().rank() == 0 ? hlo::ScalarValue(i, partition_) : std::nullopt) {
+    if (const auto scalar =
+            i.shape().rank() == 0 ? hlo::ScalarValue(i, partition_) : std::nullopt) {
       return std::vector<int64_t>{*scalar};
     }
     ++depth_;
@@ -205,11 +206,12 @@ class Evaluation {
     const Instruction* caller = OnlyCallerOf(tuple);
     if (caller == nullptr) return std::nullopt;
     if (caller->opcode() == Opcode::kCall) {
-      return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())), index);
+      return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())),
+                     index);
     }
     if (caller->opcode() != Opcode::kWhile) return std::nullopt;
-    const Instruction* root = calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root()
-                                                                       : nullptr;
+    const Instruction* root =
+        calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root() : nullptr;
     if (root == nullptr || root->opcode() != Opcode::kTuple) return std::nullopt;
     const Instruction* next = root->operand(static_cast<size_t>(index));
     if (next->opcode() != Opcode::kGetTupleElement || next->operand(0) != &tuple ||

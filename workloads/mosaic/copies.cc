@@ -114,8 +114,7 @@ void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
         int64_t length = extent.length;
         if (extent.size != nullptr) {
           const Scalar& size = size_of(extent.size);
-          const double most =
-              size.exact ? static_cast<double>((*size.exact)[point]) : size.high;
+          const double most = size.exact ? static_cast<double>((*size.exact)[point]) : size.high;
           length = static_cast<int64_t>(
               std::clamp(most, 0.0, static_cast<double>(std::max<int64_t>(0, length))));
         }

@@ -312,8 +312,8 @@ Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const 
     };
     Scalar result = OfPredicate({Never(), Never()});
     auto& of = std::get<Predicate>(result.symbol);
-    for (const auto& [cubes, value] : {std::pair(&predicate.yes, if_true),
-                                       std::pair(&predicate.no, int64_t{0})}) {
+    for (const auto& [cubes, value] :
+         {std::pair(&predicate.yes, if_true), std::pair(&predicate.no, int64_t{0})}) {
       Cubes& to = holds(value) ? of.yes : of.no;
       to.insert(to.end(), cubes->begin(), cubes->end());
     }
@@ -333,9 +333,9 @@ Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const 
 // A comparison of numbers that are no integers: the sign of their difference is an atom.
 Scalar Scalars::Sign(std::string_view comparison, const Scalar& left, const Scalar& right) {
   const bool swapped = TextOf(right.symbol) < TextOf(left.symbol);
-  const Scalar sign = MadeOf("sign of difference",
-                             swapped ? std::vector{right, left} : std::vector{left, right},
-                             /*boolean=*/false);
+  const Scalar sign =
+      MadeOf("sign of difference", swapped ? std::vector{right, left} : std::vector{left, right},
+             /*boolean=*/false);
   const Reach reach = ReachOf(comparison);
   return OfPredicate(Within(std::get<Linear>(sign.symbol), swapped ? Negated(reach) : reach));
 }

@@ -33,7 +33,9 @@ class Column {
   // Keeps one, if all are equal.
   explicit Column(std::vector<int64_t> values);
 
-  int64_t operator[](size_t point) const { return values_.size() == 1 ? values_[0] : values_[point]; }
+  int64_t operator[](size_t point) const {
+    return values_.size() == 1 ? values_[0] : values_[point];
+  }
   bool IsUniform() const { return values_.size() == 1; }
   // At some of the points, by their places.
   Column At(const std::vector<int64_t>& rows) const;
