@@ -107,7 +107,7 @@ void Body::DefinePlaces(const Block& block, Scope* scope) {
         scope->Define(block.arguments[axis], scalars_.Known(Column(std::move(places)), symbol));
       }
     }
-    if (size != kDynamic) later *= std::max<int64_t>(1, size);
+    if (size != kDynamic) later = Times(later, std::max<int64_t>(1, size));
   }
 }
 

@@ -166,7 +166,11 @@ class Reader {
     }
     if ((has & kHasOperands) != 0) {
       for (size_t left = cursor.Count(); left > 0 && cursor.ok(); --left) {
-        operation.operands.push_back(Used(cursor.VarInt()));
+        const Value* operand = Used(cursor.VarInt());
+        if (operand != nullptr && operand->defined_by == &operation) {
+          cursor.Fail("an operation in it uses its own result");
+        }
+        operation.operands.push_back(operand);
       }
     }
     if ((has & kHasSuccessors) != 0) {

@@ -167,6 +167,7 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   };
   set_tables(*block);
   Price total = body.PriceOf(*block);
+  RETURN_IF_ERROR(body.status());
   const int64_t copied = total.bytes;
   const size_t points = body.all_points()->size();
 

@@ -99,6 +99,7 @@ class Scalars {
   Scalar Symbolic(const Operation& operation, const std::vector<Scalar>& operands, bool boolean);
   Scalar Compared(std::string_view comparison, const Scalar& left, const Scalar& right);
   Scalar Sign(std::string_view comparison, const Scalar& left, const Scalar& right);
+  Linear NumberOf(const Scalar& scalar);
   Scalar Extended(const Scalar& boolean, int64_t if_true);
   Scalar OfAtom(int atom, bool boolean) const;
   int NewAtom(int depth);
