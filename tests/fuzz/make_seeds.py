@@ -217,7 +217,6 @@ PROGRAMS = {
 }
 
 
-
 def matmul_kernel(x, w, out, total):
     @pl.when(pl.program_id(2) == 0)
     def _():
@@ -294,7 +293,7 @@ KERNELS: dict[str, tuple[Callable, list[jax.ShapeDtypeStruct]]] = {
         [aval((8,), dtype=I32), aval((64, 128))],
     ),
 }
-BODY = re.compile(r'body\\22: \\22([A-Za-z0-9+/=]+)')
+BODY = re.compile(r"body\\22: \\22([A-Za-z0-9+/=]+)")
 
 SCHEDULED = ["branches", "exchange", "gated", "sort", "update"]
 

@@ -81,18 +81,20 @@ class BodyCosts {
     for (int64_t partition = 0; partition < partitions_; ++partition) {
       Call facts = facts_;
       std::vector<std::vector<int64_t>> tables;
+      bool everywhere = true;
       for (const Instruction* operand : call.operands()) {
         if (!operand->shape().IsArray()) {
-          return NoRule(fmt::format("the kernel has an operand that is no array"));
+          return NoRule("the kernel has an operand that is no array");
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
         // What a kernel computes with is an operand, too: only what may be a table is looked at.
         const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
         auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
         if (!known) continue;
-        tables.push_back(*known);
+        tables.push_back(known->elements);
+        everywhere = everywhere && known->everywhere;
         array.table = std::make_shared<const mosaic::Table>(
-            mosaic::Table{operand->shape().dims, *std::move(known)});
+            mosaic::Table{operand->shape().dims, std::move(known->elements)});
       }
       if (!seen.insert(std::move(tables)).second) continue;
       for (const Shape* leaf : hlo::Leaves(call.shape())) {
@@ -103,6 +105,7 @@ class BodyCosts {
           mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {
         dearest = std::move(cost);
       }
+      if (everywhere) break;
     }
     dearest->set_name(call.name());
     return *dearest;
