@@ -16,21 +16,6 @@ isa::Kernel Without(isa::Kernel kernel, isa::WindowKind kind) {
 
 }  // namespace
 
-SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block) {
-  const configs::VpuParams& vpu = chip.vpu;
-  // The cores of a megacore share the vector work of a block.
-  const double cores = static_cast<double>(chip.CoresPerDevice());
-  const auto cycles = [&](int64_t operations, double each, int64_t slots) {
-    return operations == 0
-               ? 0
-               : static_cast<double>(operations) * each / static_cast<double>(slots) / cores;
-  };
-  return {cycles(block.valu, 1, vpu.alus_per_lane),
-          cycles(block.eup, vpu.eup_cycles_per_vreg, vpu.eup_slots),
-          cycles(block.xlu, vpu.xlu_cycles_per_vreg, vpu.xlu_count),
-          cycles(block.load, 1, vpu.load_slots), cycles(block.store, 1, vpu.store_slots)};
-}
-
 KernelPressure PressureOf(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   KernelPressure p;
   const double steps = kernel.FullSteps();

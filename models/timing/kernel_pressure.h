@@ -32,13 +32,14 @@ struct UnitPressure {
 
 struct KernelPressure {
   Picoseconds time{0};
-  Picoseconds launch{0};   // before its first DMA
-  Picoseconds compute{0};  // of all steps
-  Picoseconds stalls{0};   // steps wait for windows; the last of those out is waited for
+  Picoseconds launch{0};    // before its first DMA
+  Picoseconds compute{0};   // of all steps
+  Picoseconds stalls{0};    // steps wait for windows; the last of those out is waited for
   Picoseconds overhead{0};  // of `compute`: what each step takes beside its block
-  Picoseconds waits{0};  // of `compute`: arrays fill, and stages wait for one another
+  Picoseconds waits{0};     // of `compute`: arrays fill, and stages wait for one another
   std::vector<UnitPressure> units;
-  std::string_view bound;  // a unit; "launch"; "waits": of stages for one another; "steps": overhead
+  std::string_view
+      bound;  // a unit; "launch"; "waits": of stages for one another; "steps": overhead
   Bytes read{0}, written{0};  // HBM
   Bytes vmem{0};              // of all windows
   Picoseconds without_input{0}, without_output{0}, without_compute{0};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "models/timing/kernel_pressure.h"
+
 namespace tpusim::timing {
 namespace {
 
@@ -93,6 +95,21 @@ double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format) {
   return mxu.passes_bf16;
 }
 
+SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block) {
+  const configs::VpuParams& vpu = chip.vpu;
+  // The cores of a megacore share the vector work of a block.
+  const double cores = static_cast<double>(chip.CoresPerDevice());
+  const auto cycles = [&](int64_t operations, double each, int64_t slots) {
+    return operations == 0
+               ? 0
+               : static_cast<double>(operations) * each / static_cast<double>(slots) / cores;
+  };
+  return {cycles(block.valu, 1, vpu.alus_per_lane),
+          cycles(block.eup, vpu.eup_cycles_per_vreg, vpu.eup_slots),
+          cycles(block.xlu, vpu.xlu_cycles_per_vreg, vpu.xlu_count),
+          cycles(block.load, 1, vpu.load_slots), cycles(block.store, 1, vpu.store_slots)};
+}
+
 BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) {
   BlockCycles cycles;
   if (block.mxu.m > 0) {
@@ -101,18 +118,9 @@ BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) 
     // hides the way of the last row through the array.
     cycles.mxu_fill = Cycles(chip.mxu.result_latency_cycles);
   }
-  const configs::VpuParams& vpu = chip.vpu;
-  // The cores of a megacore halve the vector work of a block too.
-  const double cores = static_cast<double>(chip.CoresPerDevice());
-  const double fullest =
-      std::max({static_cast<double>(block.valu) / static_cast<double>(vpu.alus_per_lane),
-                static_cast<double>(block.eup) * vpu.eup_cycles_per_vreg /
-                    static_cast<double>(vpu.eup_slots),
-                static_cast<double>(block.xlu) * vpu.xlu_cycles_per_vreg /
-                    static_cast<double>(vpu.xlu_count),
-                static_cast<double>(block.load) / static_cast<double>(vpu.load_slots),
-                static_cast<double>(block.store) / static_cast<double>(vpu.store_slots)});
-  cycles.vpu = Cycles(CeilToInt(fullest / cores));
+  const SlotCycles slots = SlotsOf(chip, block);
+  const double fullest = std::max({slots.valu, slots.eup, slots.xlu, slots.load, slots.store});
+  cycles.vpu = Cycles(CeilToInt(fullest));
   cycles.total = std::max({cycles.mxu, cycles.vpu, block.scalar}) + cycles.mxu_fill + block.latency;
   return cycles;
 }

@@ -4,10 +4,12 @@ Run from the root of the repository with jax 0.10.2, after a build:
     python tests/fuzz/make_seeds.py
 `NAME.hlo` is what JAX lowers for TPU, `NAME_scheduled.hlo` the program of a device that tpusim
 makes of it (fusions, starts and dones, memory spaces).
+`NAME.mosaic` is the body of a Pallas kernel, as its call carries it.
 Small programs are what fuzzers need: hundreds of executions a second, and a mutation that
 hits something.
 """
 
+import base64
 import os
 import pathlib
 import re
@@ -20,6 +22,8 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -212,6 +216,85 @@ PROGRAMS = {
     ),
 }
 
+
+def matmul_kernel(x, w, out, total):
+    @pl.when(pl.program_id(2) == 0)
+    def _():
+        total[...] = jnp.zeros_like(total)
+
+    total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
+
+    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    def _():
+        out[...] = jnp.exp(total[...]).astype(out.dtype)
+
+
+def table_kernel(table, x, out):
+    @pl.when(table[pl.program_id(0)] > 0)
+    def _():
+        out[...] = jnp.sum(x[...], axis=1, keepdims=True) * x[...]
+
+
+def copy_kernel(lengths, source, out, buffer, semaphore):
+    def body(n, _):
+        size = jnp.minimum(lengths[n], 16)
+        copy = pltpu.make_async_copy(
+            source.at[pl.ds(0, size)], buffer.at[pl.ds(0, size)], semaphore
+        )
+        copy.start()
+        copy.wait()
+
+    lax.fori_loop(0, lengths[0], body, None)
+    out[...] = buffer[...]
+
+
+# How their calls are made, and of what.
+KERNELS: dict[str, tuple[Callable, list[jax.ShapeDtypeStruct]]] = {
+    "matmul": (
+        pl.pallas_call(
+            matmul_kernel,
+            grid=(4, 2, 8),
+            in_specs=[
+                pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                pl.BlockSpec((128, 256), lambda i, j, k: (k, j)),
+            ],
+            out_specs=pl.BlockSpec((128, 256), lambda i, j, k: (i, j)),
+            out_shape=aval((512, 512), dtype=BF16),
+            scratch_shapes=[pltpu.VMEM((128, 256), jnp.float32)],
+            name="matmul",
+        ),
+        [aval((512, 1024), dtype=BF16), aval((1024, 512), dtype=BF16)],
+    ),
+    "table": (
+        pl.pallas_call(
+            table_kernel,
+            grid_spec=pltpu.PrefetchScalarGridSpec(
+                num_scalar_prefetch=1,
+                grid=(4,),
+                in_specs=[pl.BlockSpec((8, 128), lambda i, table: (table[i], 0))],
+                out_specs=pl.BlockSpec((8, 128), lambda i, table: (i, 0)),
+            ),
+            out_shape=aval((32, 128)),
+            name="table",
+        ),
+        [aval((4,), dtype=I32), aval((32, 128))],
+    ),
+    "copies": (
+        pl.pallas_call(
+            copy_kernel,
+            in_specs=[
+                pl.BlockSpec(memory_space=pltpu.SMEM),
+                pl.BlockSpec(memory_space=pl.ANY),
+            ],
+            out_shape=aval((32, 128)),
+            scratch_shapes=[pltpu.VMEM((32, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+            name="copies",
+        ),
+        [aval((8,), dtype=I32), aval((64, 128))],
+    ),
+}
+BODY = re.compile(r"body\\22: \\22([A-Za-z0-9+/=]+)")
+
 SCHEDULED = ["branches", "exchange", "gated", "sort", "update"]
 
 
@@ -228,6 +311,12 @@ def main() -> None:
         lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",))
         text = METADATA.sub("", lowered.compiler_ir("hlo").as_hlo_text())
         (HERE / f"{name}.hlo").write_text(text.rstrip() + "\n")
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
+    for name, (function, arguments) in KERNELS.items():
+        lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",))
+        found = BODY.search(lowered.as_text())
+        assert found is not None, name
+        (HERE / f"{name}.mosaic").write_bytes(base64.b64decode(found.group(1)))
     for name in SCHEDULED:
         (HERE / f"{name}_scheduled.hlo").write_text(scheduled(HERE / f"{name}.hlo"))
 

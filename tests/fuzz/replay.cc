@@ -41,14 +41,15 @@ std::vector<std::string> Files(const std::vector<std::string>& paths) {
 
 int main(int argc, char** argv) {
   using tpusim::fuzz::Stage;
-  constexpr std::array<const Stage*, 3> kStages = {&tpusim::fuzz::kImport, &tpusim::fuzz::kText,
+  constexpr std::array<const Stage*, 4> kStages = {&tpusim::fuzz::kImport, &tpusim::fuzz::kText,
+                                                   &tpusim::fuzz::kKernel,
                                                    &tpusim::fuzz::kCompiler};
   std::vector<std::string> paths(argv + 1, argv + argc);
   const auto stage = std::find_if(kStages.begin(), kStages.end(), [&](const Stage* s) {
     return !paths.empty() && s->name == paths[0];
   });
   if (stage == kStages.end()) {
-    fmt::print(stderr, "usage: fuzz_replay import|text|compiler [--mutations N] PATH...\n");
+    fmt::print(stderr, "usage: fuzz_replay import|text|kernel|compiler [--mutations N] PATH...\n");
     return 2;
   }
   paths.erase(paths.begin());

@@ -2,6 +2,7 @@
 //
 //   import    bytes of a file to a module, and all that reads one
 //   text      HLO text to a module and back
+//   kernel    the bytecode of a Pallas kernel to its price
 //   compiler  a module to the instruction streams of a small slice
 //
 // An input may be refused, but must say why. An accepted one must keep what its stage promises;
@@ -29,6 +30,8 @@ struct Stage {
 extern const Stage kImport;
 // What is printed of a module that was parsed parses, and is printed the same.
 extern const Stage kText;
+// Bytes as a call of a kernel carries them. What is read has a price or a reason for none.
+extern const Stage kKernel;
 // Import, sharding, partition, passes, lowering; the streams must be such as a machine can run.
 // Up to eight partitions, on a v5e-4x2; loops on data run three times.
 extern const Stage kCompiler;

@@ -150,14 +150,14 @@ std::string TextOf(const NamedKernel& named, const KernelPressure& p) {
   text += fmt::format(
       "  launch {:.3f} us ({:.1f} %), overhead of steps {:.3f} us ({:.1f} %), waits {:.3f} us "
       "({:.1f} %), stalls {:.3f} us ({:.1f} %)\n",
-      us(p.launch), share(p.launch), us(p.overhead), share(p.overhead), us(p.waits),
-      share(p.waits), us(p.stalls), share(p.stalls));
+      us(p.launch), share(p.launch), us(p.overhead), share(p.overhead), us(p.waits), share(p.waits),
+      us(p.stalls), share(p.stalls));
   text += "\n  unit           cycles   % of the time\n";
   for (const timing::UnitPressure& unit : p.units) {
     text += fmt::format("  {:<8}{:>13.0f}{:>16.1f}\n", unit.unit, unit.cycles, 100 * unit.share);
   }
-  text += fmt::format("\n  windows ({} bytes of VMEM, {} bytes read, {} written)\n",
-                      p.vmem.value(), p.read.value(), p.written.value());
+  text += fmt::format("\n  windows ({} bytes of VMEM, {} bytes read, {} written)\n", p.vmem.value(),
+                      p.read.value(), p.written.value());
   text += "        bytes  buffers  moves with axes\n";
   for (const isa::Window& window : kernel.windows) {
     text += fmt::format("  {:<4}{:>7}{:>9}  {}\n", KindOf(window), window.bytes.value(),
@@ -248,8 +248,9 @@ Command AddKernel(CLI::App& parent) {
       ->required();
   app->add_flag("--json", flags->json, "Print JSON");
   AddProgramFlags(*app, flags->program);
-  AddExamples(*app, {{"tpusim kernel step.pb dot.3", "what bounds this product"},
-                     {"tpusim kernel step.pb 'pallas_call*' --json", "all of a kind, for programs"}});
+  AddExamples(*app,
+              {{"tpusim kernel step.pb dot.3", "what bounds this product"},
+               {"tpusim kernel step.pb 'pallas_call*' --json", "all of a kind, for programs"}});
   return {app, [flags] { return PrintKernel(*flags); }};
 }
 

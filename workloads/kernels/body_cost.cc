@@ -52,8 +52,7 @@ std::optional<std::string> BodyOfCall(const Instruction& call) {
 }
 
 mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
-  const double lanes =
-      static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
+  const double lanes = static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
   return {1 / chip.MxuPeak().value(), 1 / (lanes * static_cast<double>(chip.vpu.alus_per_lane)),
           1 / (lanes * static_cast<double>(chip.vpu.eup_slots)),
           1 / chip.hbm.bytes_per_second.value(), 1 / chip.ici.link_bytes_per_second.value()};
@@ -82,28 +81,31 @@ class BodyCosts {
     for (int64_t partition = 0; partition < partitions_; ++partition) {
       Call facts = facts_;
       std::vector<std::vector<int64_t>> tables;
+      bool everywhere = true;
       for (const Instruction* operand : call.operands()) {
         if (!operand->shape().IsArray()) {
-          return NoRule(fmt::format("the kernel has an operand that is no array"));
+          return NoRule("the kernel has an operand that is no array");
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
         // What a kernel computes with is an operand, too: only what may be a table is looked at.
         const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
         auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
         if (!known) continue;
-        tables.push_back(*known);
+        tables.push_back(known->elements);
+        everywhere = everywhere && known->everywhere;
         array.table = std::make_shared<const mosaic::Table>(
-            mosaic::Table{operand->shape().dims, *std::move(known)});
+            mosaic::Table{operand->shape().dims, std::move(known->elements)});
       }
       if (!seen.insert(std::move(tables)).second) continue;
       for (const Shape* leaf : hlo::Leaves(call.shape())) {
         if (leaf->IsArray()) facts.results.push_back(ArrayOf(*leaf));
       }
       ASSIGN_OR_RETURN(tpusim::KernelCost cost, mosaic::PriceOf(*kernel, facts));
-      if (!dearest || mosaic::SizeOf(cost, facts.weights) >
-                          mosaic::SizeOf(*dearest, facts.weights)) {
+      if (!dearest ||
+          mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {
         dearest = std::move(cost);
       }
+      if (everywhere) break;
     }
     dearest->set_name(call.name());
     return *dearest;

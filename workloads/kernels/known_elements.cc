@@ -51,7 +51,10 @@ class Evaluation {
         ++steps_ > kLongestExpression) {
       return std::nullopt;
     }
-    if (const auto scalar = i.shape().rank() == 0 ? hlo::ScalarValue(i, partition_) : std::nullopt) {
+    const bool constant = i.opcode() == Opcode::kConstant;
+    if (const auto scalar =
+            i.shape().rank() == 0 && !constant ? hlo::ScalarValue(i, partition_) : std::nullopt) {
+      everywhere_ = false;  // For all we care: few tables are cut out by numbers.
       return std::vector<int64_t>{*scalar};
     }
     ++depth_;
@@ -59,6 +62,8 @@ class Evaluation {
     --depth_;
     return elements;
   }
+
+  bool everywhere() const { return everywhere_; }
 
  private:
   Elements Compute(const Instruction& i) {
@@ -205,11 +210,12 @@ class Evaluation {
     const Instruction* caller = OnlyCallerOf(tuple);
     if (caller == nullptr) return std::nullopt;
     if (caller->opcode() == Opcode::kCall) {
-      return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())), index);
+      return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())),
+                     index);
     }
     if (caller->opcode() != Opcode::kWhile) return std::nullopt;
-    const Instruction* root = calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root()
-                                                                       : nullptr;
+    const Instruction* root =
+        calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root() : nullptr;
     if (root == nullptr || root->opcode() != Opcode::kTuple) return std::nullopt;
     const Instruction* next = root->operand(static_cast<size_t>(index));
     if (next->opcode() != Opcode::kGetTupleElement || next->operand(0) != &tuple ||
@@ -229,18 +235,22 @@ class Evaluation {
   }
 
   int64_t partition_;
+  bool everywhere_ = true;
   const hlo::CallGraph& calls_;
   int depth_ = 0, steps_ = 0;
 };
 
 }  // namespace
 
-Elements KnownElements(const Instruction& value, int64_t partition, const hlo::CallGraph& calls) {
-  Elements elements = Evaluation(partition, calls).Of(value);
+std::optional<Known> KnownElements(const Instruction& value, int64_t partition,
+                                   const hlo::CallGraph& calls) {
+  Evaluation evaluation(partition, calls);
+  Elements elements = evaluation.Of(value);
   if (elements && static_cast<int64_t>(elements->size()) != value.shape().ElementCount()) {
     return std::nullopt;
   }
-  return elements;
+  if (!elements) return std::nullopt;
+  return Known{*std::move(elements), evaluation.everywhere()};
 }
 
 }  // namespace tpusim::kernels

@@ -15,9 +15,14 @@
 
 namespace tpusim::kernels {
 
-// In row-major order. nullopt: it depends on data, or on an operation that is not of that kind.
-std::optional<std::vector<int64_t>> KnownElements(const hlo::Instruction& value, int64_t partition,
-                                                  const hlo::CallGraph& calls);
+struct Known {
+  std::vector<int64_t> elements;  // in row-major order
+  bool everywhere = true;         // the same on every partition
+};
+
+// nullopt: it depends on data, or on an operation that is not of that kind.
+std::optional<Known> KnownElements(const hlo::Instruction& value, int64_t partition,
+                                   const hlo::CallGraph& calls);
 
 }  // namespace tpusim::kernels
 

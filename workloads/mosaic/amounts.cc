@@ -17,9 +17,9 @@ std::string CountedAtMost(const std::vector<std::string>& copies) {
   const size_t named = std::min(copies.size(), kNamedCopies);
   const std::string more =
       copies.size() > named ? fmt::format(" and {} more", copies.size() - named) : "";
-  return fmt::format("copies slices whose size is data, counted at their largest: {}{}",
-                     fmt::join(copies.begin(), copies.begin() + static_cast<ptrdiff_t>(named), ", "),
-                     more);
+  return fmt::format(
+      "copies slices whose size is data, counted at their largest: {}{}",
+      fmt::join(copies.begin(), copies.begin() + static_cast<ptrdiff_t>(named), ", "), more);
 }
 
 void AllCopies(const Price& price, std::vector<std::string>* all) {
@@ -64,8 +64,8 @@ tpusim::KernelCost MessageOf(const Price& price, const std::string& kernel) {
   });
   for (const LoopPrice* each : loops) {
     tpusim::KernelLoop& m = *message.add_loops();
-    m.set_name(fmt::format("{}/{}.{}", kernel, each->loop.axis ? "grid" : "loop",
-                           each->loop.number));
+    m.set_name(
+        fmt::format("{}/{}.{}", kernel, each->loop.axis ? "grid" : "loop", each->loop.number));
     *m.mutable_pass() = MessageOf(each->once, kernel);
     m.set_source(each->loop.source);
     if (each->loop.at_most) m.set_at_most(*each->loop.at_most);

@@ -219,21 +219,10 @@ Attribute AttributeTable::DecodedAttribute(Cursor cursor) {
 
 Type AttributeTable::DecodedType(Cursor cursor) {
   constexpr std::pair<uint8_t, std::string_view> kFloats[] = {
-      {kBf16TypeCode, "bf16"},
-      {kF16TypeCode, "f16"},
-      {kF32TypeCode, "f32"},
-      {kF64TypeCode, "f64"},
-      {22, "f8E5M2"},
-      {23, "f8E4M3"},
-      {24, "f8E4M3FN"},
-      {25, "f8E5M2FNUZ"},
-      {26, "f8E4M3FNUZ"},
-      {27, "f8E4M3B11FNUZ"},
-      {28, "f8E3M4"},
-      {29, "f4E2M1FN"},
-      {30, "f6E2M3FN"},
-      {31, "f6E3M2FN"},
-      {32, "f8E8M0FNU"},
+      {kBf16TypeCode, "bf16"}, {kF16TypeCode, "f16"}, {kF32TypeCode, "f32"}, {kF64TypeCode, "f64"},
+      {22, "f8E5M2"},          {23, "f8E4M3"},        {24, "f8E4M3FN"},      {25, "f8E5M2FNUZ"},
+      {26, "f8E4M3FNUZ"},      {27, "f8E4M3B11FNUZ"}, {28, "f8E3M4"},        {29, "f4E2M1FN"},
+      {30, "f6E2M3FN"},        {31, "f6E3M2FN"},      {32, "f8E8M0FNU"},
   };
   Type type;
   const uint64_t code = cursor.VarInt();

@@ -68,8 +68,9 @@ void Body::SetTable(const Value* argument, std::shared_ptr<const Table> table) {
 bool Body::Fail(const Operation& operation, const std::string& what) {
   if (status_.ok()) {
     const std::string place = PlaceAround(operation);
-    status_ = NoRule(fmt::format("there is no rule for {}{}{}", what.empty() ? operation.name : what,
-                                 place.empty() ? "" : " at ", place));
+    status_ =
+        NoRule(fmt::format("there is no rule for {}{}{}", what.empty() ? operation.name : what,
+                           place.empty() ? "" : " at ", place));
   }
   return false;
 }
@@ -106,7 +107,7 @@ void Body::DefinePlaces(const Block& block, Scope* scope) {
         scope->Define(block.arguments[axis], scalars_.Known(Column(std::move(places)), symbol));
       }
     }
-    if (size != kDynamic) later *= std::max<int64_t>(1, size);
+    if (size != kDynamic) later = Times(later, std::max<int64_t>(1, size));
   }
 }
 
@@ -119,7 +120,7 @@ void Body::FindSigns(const Block& block) {
   const auto defined_by = [&](const Value* value, std::string_view name) -> const Operation* {
     const Operation* by = value->defined_by;
     return by != nullptr && by->name == name && !by->operands.empty() && uses[value] == 1 ? by
-                                                                                           : nullptr;
+                                                                                          : nullptr;
   };
   ForAll(block, [&](const Operation& operation) {
     if (operation.name != "arith.subi" || operation.operands.size() != 2) return;
@@ -326,8 +327,7 @@ PointCosts Body::If(const Operation& operation, Scope* scope) {
 }
 
 // The price at one point.
-Price Body::OnVectors(const Operation& operation, size_t number, const Block& block,
-                      Scope* scope) {
+Price Body::OnVectors(const Operation& operation, size_t number, const Block& block, Scope* scope) {
   const Rule rule = RuleOf(operation.name);
   if (rule == Rule::kNone || !operation.regions.empty()) {
     Fail(operation, "");

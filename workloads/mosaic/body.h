@@ -106,7 +106,7 @@ class Body {
   std::unordered_map<const Block*, std::unordered_map<const Value*, size_t>> last_uses_;
   std::unordered_set<const Value*> written_;
   std::unordered_set<const Operation*> in_signs_;  // parts of what is one operation
-  std::vector<const Operation*> around_;  // what is looked at, the innermost last
+  std::vector<const Operation*> around_;           // what is looked at, the innermost last
   int64_t spent_ = 0;
 };
 

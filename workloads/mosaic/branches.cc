@@ -116,7 +116,8 @@ PointCosts PointCosts::Gathered(const Points& points, const std::vector<int64_t>
   result.always_ = always_;
   for (const Part& part : sometimes_) {
     std::vector<int64_t> counts(points->size(), 0);
-    for (const int64_t row : part.points->rows) ++counts[static_cast<size_t>(at[static_cast<size_t>(row)])];
+    for (const int64_t row : part.points->rows)
+      ++counts[static_cast<size_t>(at[static_cast<size_t>(row)])];
     std::map<int64_t, std::vector<int64_t>> by_count;
     for (size_t n = 0; n < counts.size(); ++n) {
       by_count[counts[n]].push_back(static_cast<int64_t>(n));
@@ -191,8 +192,7 @@ PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
         const auto number = static_cast<size_t>(at - distinct.begin());
         if (std::binary_search(present.begin(), present.end(), number)) parts.push_back(part);
       }
-      Decide(parts, sets.Of(std::move(members.first), std::move(members.second)), is_open,
-             &result);
+      Decide(parts, sets.Of(std::move(members.first), std::move(members.second)), is_open, &result);
     }
   }
   return result;
@@ -200,8 +200,7 @@ PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
 
 // Charges what the dearest way costs, for every way that open predicates can go.
 void PointCosts::Decide(const std::vector<const Part*>& parts, const Points& points,
-                        const std::function<bool(const Form&)>& is_open,
-                        PointCosts* result) const {
+                        const std::function<bool(const Form&)>& is_open, PointCosts* result) const {
   std::vector<std::pair<Form, std::set<double>>> starts;
   for (const Part* part : parts) {
     for (const Cube& cube : part->when) {
@@ -245,9 +244,8 @@ void PointCosts::Decide(const std::vector<const Part*>& parts, const Points& poi
   const size_t each = ways / places;
   for (size_t place = 0; place < places; ++place) {
     const auto begin = weight.begin() + static_cast<ptrdiff_t>(place * each);
-    const size_t dearest =
-        static_cast<size_t>(std::max_element(begin, begin + static_cast<ptrdiff_t>(each)) -
-                            weight.begin());
+    const size_t dearest = static_cast<size_t>(
+        std::max_element(begin, begin + static_cast<ptrdiff_t>(each)) - weight.begin());
     Price price;
     for (size_t n = 0; n < parts.size(); ++n) {
       if (arises[n][dearest]) price.Add(parts[n]->price);

@@ -106,7 +106,8 @@ class Reader {
     if (version_ >= kProperties) cursor.VarInt();  // How many names there are.
     while (!cursor.AtEnd()) {
       const uint64_t dialect = cursor.VarInt();
-      if (dialect >= dialects.size()) return cursor.Fail("it names a dialect that it does not have");
+      if (dialect >= dialects.size())
+        return cursor.Fail("it names a dialect that it does not have");
       for (size_t left = cursor.Count(); left > 0 && cursor.ok(); --left) {
         uint64_t name = cursor.VarInt();
         if (version_ >= kProperties) name >>= 1;
@@ -165,7 +166,11 @@ class Reader {
     }
     if ((has & kHasOperands) != 0) {
       for (size_t left = cursor.Count(); left > 0 && cursor.ok(); --left) {
-        operation.operands.push_back(Used(cursor.VarInt()));
+        const Value* operand = Used(cursor.VarInt());
+        if (operand != nullptr && operand->defined_by == &operation) {
+          cursor.Fail("an operation in it uses its own result");
+        }
+        operation.operands.push_back(operand);
       }
     }
     if ((has & kHasSuccessors) != 0) {
@@ -277,8 +282,7 @@ absl::StatusOr<std::unique_ptr<Module>> ReadBytecode(std::string_view bytes) {
     return UserError(fmt::format("the body of the kernel cannot be read: {}", damage.what));
   }
   // The operations of a file are those of the one module in it.
-  if (module->top.operations.size() == 1 &&
-      module->top.operations[0]->name == "builtin.module" &&
+  if (module->top.operations.size() == 1 && module->top.operations[0]->name == "builtin.module" &&
       !module->top.operations[0]->regions.empty() &&
       module->top.operations[0]->regions[0].blocks.size() == 1) {
     Block functions = module->top.operations[0]->regions[0].blocks[0];

@@ -82,7 +82,10 @@ void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
   }
   const Value *const source = parts[0], *const target = parts[2], *const device = parts[4];
   std::vector<Extent> ends[2];
-  if (source == nullptr || target == nullptr || !ExtentsOf(source, &ends[0]) ||
+  const auto is_reference = [](const Value* value) {
+    return value != nullptr && value->type->kind == Type::Kind::kMemRef;
+  };
+  if (!is_reference(source) || !is_reference(target) || !ExtentsOf(source, &ends[0]) ||
       !ExtentsOf(target, &ends[1])) {
     Fail(copy, "such a copy");
     return;
@@ -114,8 +117,7 @@ void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
         int64_t length = extent.length;
         if (extent.size != nullptr) {
           const Scalar& size = size_of(extent.size);
-          const double most =
-              size.exact ? static_cast<double>((*size.exact)[point]) : size.high;
+          const double most = size.exact ? static_cast<double>((*size.exact)[point]) : size.high;
           length = static_cast<int64_t>(
               std::clamp(most, 0.0, static_cast<double>(std::max<int64_t>(0, length))));
         }

@@ -95,10 +95,9 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
     Numbers trips(scope->points()->size());
     for (size_t n = 0; n < trips.size(); ++n) {
       const int64_t step = std::max<int64_t>(1, (*loop.step.exact)[n]);
-      const int64_t length = static_cast<int64_t>(
-          std::clamp<double>(static_cast<double>((*end.exact)[n]) -
-                                 static_cast<double>((*loop.start.exact)[n]),
-                             0, 1e15));
+      const int64_t length = static_cast<int64_t>(std::clamp<double>(
+          static_cast<double>((*end.exact)[n]) - static_cast<double>((*loop.start.exact)[n]), 0,
+          1e15));
       trips[n] = length / step + (length % step != 0 ? 1 : 0);
     }
     loop.at_most = *std::max_element(trips.begin(), trips.end());
@@ -116,8 +115,7 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
     loop.at_most =
         static_cast<int64_t>(std::clamp<double>(std::ceil(length / loop.step.low), 0, 1e15));
   }
-  const int number =
-      loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
+  const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
   const Loop described{false, number, PlaceAround(operation), loop.at_most};
   const KnownValues known = EnterLoop(loop, scope);
   std::vector<int64_t> places(scope->points()->size());
@@ -132,7 +130,8 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
 PointCosts Body::While(const Operation& operation, Scope* scope) {
   PointCosts nothing(weights_);
   if (operation.regions.size() != 2 || operation.regions[0].blocks.size() != 1 ||
-      operation.regions[1].blocks.size() != 1 || operation.regions[1].blocks[0].operations.empty()) {
+      operation.regions[1].blocks.size() != 1 ||
+      operation.regions[1].blocks[0].operations.empty()) {
     Fail(operation, "");
     return nothing;
   }
@@ -145,8 +144,7 @@ PointCosts Body::While(const Operation& operation, Scope* scope) {
   // What the condition hands on need not be what the loop carries.
   const size_t carried = loop.formals.size();
   if (loop.first.size() != carried || loop.next.size() != carried) loop.formals.clear();
-  const int number =
-      loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
+  const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
   const Loop described{false, number, PlaceAround(operation), std::nullopt};
   const KnownValues known = EnterLoop(loop, scope);
   std::vector<int64_t> places(scope->points()->size());
@@ -181,8 +179,8 @@ Body::KnownValues Body::EnterLoop(const ForLoop& loop, Scope* outer) {
     } else if (IsConstant(loop.next[n])) {
       const auto after = static_cast<double>(*ConstantOf(*loop.next[n]->defined_by));
       if (IsBoolean(*formal)) continue;
-      known.emplace_back(formal, scalars_.Counted(std::min(before.low, after),
-                                              std::max(before.high, after)));
+      known.emplace_back(
+          formal, scalars_.Counted(std::min(before.low, after), std::max(before.high, after)));
     } else if (CountsOn(loop.next[n], formal)) {
       known.emplace_back(formal, scalars_.Counted(before.low, before.high + most));
     }
@@ -199,8 +197,8 @@ PointCosts Body::OnePass(const ForLoop& loop, Scope* inner) {
 // One pass, with predicates decided that may be others in the next one.
 PointCosts Body::LeaveLoop(const Operation& loop, const PointCosts& once) {
   const int depth = scalars_.depth;
-  PointCosts decided = once.Decided(
-      [&](const Form& form) { return scalars_.DepthOf(form) < depth; }, sets_);
+  PointCosts decided =
+      once.Decided([&](const Form& form) { return scalars_.DepthOf(form) < depth; }, sets_);
   --scalars_.depth;
   Changed(loop);
   return decided;
@@ -223,8 +221,7 @@ PointCosts Body::Repeated(const ForLoop& loop, const Numbers& trips, Scope* scop
       for (const auto& [value, exact] : *values) {
         inner.Define(value, scalars_.Known(exact, scalars_.Unknown(IsBoolean(*value))));
       }
-      return LeaveLoop(*loop.operation, OnePass(loop, &inner))
-          .Gathered(scope->points(), at, sets_);
+      return LeaveLoop(*loop.operation, OnePass(loop, &inner)).Gathered(scope->points(), at, sets_);
     }
   }
   // Points with as many trips go together.
@@ -277,9 +274,9 @@ std::optional<Body::Columns> Body::Carried(const ForLoop& loop, const Numbers& t
       const auto is_known = [&](const Value* v) {
         return made.contains(v) || from_outside(v) != nullptr;
       };
-      if (!constant && (!CanEvaluate(*operation) ||
-                        !std::all_of(operation->operands.begin(), operation->operands.end(),
-                                     is_known))) {
+      if (!constant &&
+          (!CanEvaluate(*operation) ||
+           !std::all_of(operation->operands.begin(), operation->operands.end(), is_known))) {
         continue;
       }
       evaluated.push_back(operation);

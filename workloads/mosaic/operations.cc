@@ -45,9 +45,11 @@ constexpr std::string_view kFree =
     "tpu.dynamic_gather tpu.create_mask tpu.create_subelement_mask tpu.mask_cast tpu.relayout "
     "tpu.assume_layout tpu.assume_multiple tpu.erase_memref_layout tpu.memref_slice "
     "tpu.memref_squeeze tpu.memref_reshape tpu.memref_bitcast tpu.reinterpret_cast "
-    "tpu.sem_alloc tpu.sem_signal tpu.sem_wait tpu.sem_read tpu.sem_barrier tpu.barrier tpu.wait_dma "
+    "tpu.sem_alloc tpu.sem_signal tpu.sem_wait tpu.sem_read tpu.sem_barrier tpu.barrier "
+    "tpu.wait_dma "
     "tpu.wait_dma2 tpu.wait_indirect_dma tpu.trace_start tpu.trace_stop tpu.trace_value tpu.log "
-    "tpu.log_buffer tpu.delay tpu.device_id tpu.subcore_id tpu.iteration_bound tpu.internal_scratch "
+    "tpu.log_buffer tpu.delay tpu.device_id tpu.subcore_id tpu.iteration_bound "
+    "tpu.internal_scratch "
     "tpu.prng_set_seed_32 tpu.prng_random_bits tpu.get_barrier_semaphore tpu.fetch_and_add_sync "
     "tpu.task_id ";
 constexpr std::string_view kReads =
@@ -61,8 +63,8 @@ constexpr std::string_view kViews =
 
 // As the parameters chip.mxu.passes_* call them. f16 is none of them and goes in as f32 does.
 constexpr std::pair<std::string_view, std::string_view> kFormats[] = {
-    {"bf16", "bf16"}, {"i1", "bf16"},   {"f32", "f32"},   {"f16", "f32"}, {"i8", "int8"},
-    {"i4", "int4"},   {"i2", "int4"},   {"i16", "int32"}, {"i32", "int32"},
+    {"bf16", "bf16"}, {"i1", "bf16"}, {"f32", "f32"},   {"f16", "f32"},   {"i8", "int8"},
+    {"i4", "int4"},   {"i2", "int4"}, {"i16", "int32"}, {"i32", "int32"},
 };
 
 // The lists of "#tpu.dot_dimension_numbers<[1], [0], [0], [1], [0, 0, 1, 1], [], []>".
@@ -97,7 +99,8 @@ Rule RuleOf(std::string_view name) {
   if (Contains(kTranscendental, name)) return Rule::kTranscendental;
   if (Contains(kReductions, name)) return Rule::kReduction;
   // Whatever else arithmetic there is.
-  return name.starts_with("arith.") || Contains(kElementwise, name) ? Rule::kElementwise : Rule::kNone;
+  return name.starts_with("arith.") || Contains(kElementwise, name) ? Rule::kElementwise
+                                                                    : Rule::kNone;
 }
 
 bool OnlyReads(std::string_view name) { return Contains(kReads, name) || IsView(name); }

@@ -85,8 +85,8 @@ WindowPrice PriceOf(const std::vector<int64_t>& bounds, const Call::Array& array
     for (size_t n = 0; n < points; ++n) {
       if (n > 0 && index[n] != index[n - 1]) moved[n] = true;
       // The last block of a dimension may stand out.
-      const double left = static_cast<double>(extent) -
-                          static_cast<double>(index[n]) * static_cast<double>(length);
+      const double left =
+          static_cast<double>(extent) - static_cast<double>(index[n]) * static_cast<double>(length);
       elements[n] *= std::clamp<double>(left, 0, static_cast<double>(std::max<int64_t>(0, length)));
     }
   }
@@ -123,8 +123,7 @@ const Block* BlockOf(const Operation* function) {
   return function->regions[0].blocks.size() == 1 ? &function->regions[0].blocks[0] : nullptr;
 }
 
-absl::StatusOr<Arguments> ArgumentsOf(const Operation& main, const Block& block,
-                                      const Call& call) {
+absl::StatusOr<Arguments> ArgumentsOf(const Operation& main, const Block& block, const Call& call) {
   Arguments a;
   if (const Attribute* bounds = main.Find("iteration_bounds")) a.grid = bounds->integers;
   for (int64_t& length : a.grid) {
@@ -168,6 +167,7 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   };
   set_tables(*block);
   Price total = body.PriceOf(*block);
+  RETURN_IF_ERROR(body.status());
   const int64_t copied = total.bytes;
   const size_t points = body.all_points()->size();
 
@@ -177,8 +177,8 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   int64_t sizes = 0, moved = 0;
   for (size_t n = 0; n < arguments.operands; ++n) {
     const bool output = n >= inputs;
-    const Call::Array& array = output ? call.results[n - inputs]
-                                      : call.operands[arguments.bounds + arguments.ahead + n];
+    const Call::Array& array =
+        output ? call.results[n - inputs] : call.operands[arguments.bounds + arguments.ahead + n];
     const Type& type = *block->arguments[before + n]->type;
     // The body copies what it needs; semaphores are no data.
     if (IsInHbm(type) || type.memory_space.starts_with("semaphore")) continue;
@@ -186,7 +186,8 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
         windows != nullptr && n < windows->elements.size() ? windows->elements[n] : nullptr;
     const Attribute* bounds = window == nullptr ? nullptr : window->Find("window_bounds");
     const Attribute* transform = window == nullptr ? nullptr : window->Find("transform_indices");
-    const Block* indexed = transform == nullptr ? nullptr : BlockOf(module.Function(transform->text));
+    const Block* indexed =
+        transform == nullptr ? nullptr : BlockOf(module.Function(transform->text));
     WindowPrice price;
     if (bounds != nullptr && indexed != nullptr) {
       set_tables(*indexed);

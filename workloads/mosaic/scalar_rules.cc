@@ -43,8 +43,7 @@ constexpr Binary kBinary[] = {
     {"arith.andi", [](int64_t a, int64_t b) { return a & b; }},
     {"arith.ori", [](int64_t a, int64_t b) { return a | b; }},
     {"arith.xori", [](int64_t a, int64_t b) { return a ^ b; }},
-    {"arith.shli",
-     [](int64_t a, int64_t b) { return static_cast<int64_t>(Bits(a) << Shift(b)); }},
+    {"arith.shli", [](int64_t a, int64_t b) { return static_cast<int64_t>(Bits(a) << Shift(b)); }},
     {"arith.shrsi", [](int64_t a, int64_t b) { return a >> Shift(b); }},
     {"arith.shrui", [](int64_t a, int64_t b) { return a >> Shift(b); }},
 };
@@ -109,10 +108,9 @@ bool CanEvaluate(const Operation& operation) {
 }
 
 std::shared_ptr<const Column> Evaluated(const Operation& operation,
-                                        const std::vector<const Column*>& operands,
-                                        size_t points) {
-  const bool uniform = std::all_of(operands.begin(), operands.end(),
-                                   [](const Column* c) { return c->IsUniform(); });
+                                        const std::vector<const Column*>& operands, size_t points) {
+  const bool uniform =
+      std::all_of(operands.begin(), operands.end(), [](const Column* c) { return c->IsUniform(); });
   const size_t size = uniform ? 1 : points;
   const Column& a = *operands[0];
   std::vector<int64_t> values(size);

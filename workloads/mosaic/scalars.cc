@@ -234,7 +234,7 @@ Scalar Scalars::Apply(const Operation& operation, const std::vector<Scalar>& ope
     values = Evaluated(operation, exact, points);
   }
   if (!values && boolean) {
-    const Predicate& predicate = std::get<Predicate>(result.symbol);
+    const Predicate predicate = Condition(result);
     if (IsAlways(predicate.yes) || IsAlways(predicate.no)) {  // Bounds decide it.
       values = std::make_shared<const Column>(IsAlways(predicate.yes) ? 1 : 0);
     } else if (!result.possible && IsBoolean(*operation.operands[0])) {
@@ -257,10 +257,10 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
     same.exact = nullptr;
     return same;
   }
-  if ((name == "arith.extui" || name == "arith.extsi") && of_booleans) {
+  if ((name == "arith.extui" || name == "arith.extsi") && of_booleans && !boolean) {
     return Extended(operands[0], name == "arith.extui" ? 1 : -1);
   }
-  if (boolean && (name == "arith.cmpi" || name == "arith.cmpf")) {
+  if (boolean && operands.size() == 2 && (name == "arith.cmpi" || name == "arith.cmpf")) {
     const std::string_view comparison = scalar_rules::ComparisonOf(operation);
     if (name == "arith.cmpi" && !of_booleans && !comparison.empty()) {
       return Compared(comparison, operands[0], operands[1]);
@@ -272,7 +272,7 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   if (boolean && of_booleans) {
     std::optional<Predicate> combined;
     const auto predicate = [&](size_t n) { return Condition(operands[n]); };
-    if (name == "arith.select") {
+    if (name == "arith.select" && operands.size() == 3) {
       combined = Chosen(predicate(0), predicate(1), predicate(2));
     } else if (operands.size() == 2) {
       combined = Combined(scalar_rules::LogicOf(operation), predicate(0), predicate(1));
@@ -284,7 +284,7 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   Scalar made = MadeOf(KeyOf(operation), operands, boolean);
   if (boolean || operation.results[0]->type->kind == Type::Kind::kFloat) return made;
   std::vector<Scalar> refined = operands;
-  if (name == "arith.select") {
+  if (name == "arith.select" && operands.size() == 3) {
     const Predicate which = Condition(operands[0]);
     refined[1] = Refined(operands[1], which.yes);
     refined[2] = Refined(operands[2], which.no);
@@ -298,9 +298,14 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   return made;
 }
 
+// Of a body whose types are not what its operations take, a boolean may be in a number's place.
+Linear Scalars::NumberOf(const Scalar& scalar) {
+  if (const auto* linear = std::get_if<Linear>(&scalar.symbol)) return *linear;
+  return std::get<Linear>(MadeOf("number", {scalar}, /*boolean=*/false).symbol);
+}
+
 Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const Scalar& right) {
-  const Linear difference =
-      Sum(std::get<Linear>(left.symbol), 1, std::get<Linear>(right.symbol), -1);
+  const Linear difference = Sum(NumberOf(left), 1, NumberOf(right), -1);
   const Reach within = {{left.low - right.high, left.high - right.low}};
   const Reach reach = ReachOf(comparison);
   if (const auto known = booleans_.find(difference.form); known != booleans_.end()) {
@@ -312,8 +317,8 @@ Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const 
     };
     Scalar result = OfPredicate({Never(), Never()});
     auto& of = std::get<Predicate>(result.symbol);
-    for (const auto& [cubes, value] : {std::pair(&predicate.yes, if_true),
-                                       std::pair(&predicate.no, int64_t{0})}) {
+    for (const auto& [cubes, value] :
+         {std::pair(&predicate.yes, if_true), std::pair(&predicate.no, int64_t{0})}) {
       Cubes& to = holds(value) ? of.yes : of.no;
       to.insert(to.end(), cubes->begin(), cubes->end());
     }
@@ -333,9 +338,9 @@ Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const 
 // A comparison of numbers that are no integers: the sign of their difference is an atom.
 Scalar Scalars::Sign(std::string_view comparison, const Scalar& left, const Scalar& right) {
   const bool swapped = TextOf(right.symbol) < TextOf(left.symbol);
-  const Scalar sign = MadeOf("sign of difference",
-                             swapped ? std::vector{right, left} : std::vector{left, right},
-                             /*boolean=*/false);
+  const Scalar sign =
+      MadeOf("sign of difference", swapped ? std::vector{right, left} : std::vector{left, right},
+             /*boolean=*/false);
   const Reach reach = ReachOf(comparison);
   return OfPredicate(Within(std::get<Linear>(sign.symbol), swapped ? Negated(reach) : reach));
 }

@@ -33,7 +33,9 @@ class Column {
   // Keeps one, if all are equal.
   explicit Column(std::vector<int64_t> values);
 
-  int64_t operator[](size_t point) const { return values_.size() == 1 ? values_[0] : values_[point]; }
+  int64_t operator[](size_t point) const {
+    return values_.size() == 1 ? values_[0] : values_[point];
+  }
   bool IsUniform() const { return values_.size() == 1; }
   // At some of the points, by their places.
   Column At(const std::vector<int64_t>& rows) const;
@@ -97,6 +99,7 @@ class Scalars {
   Scalar Symbolic(const Operation& operation, const std::vector<Scalar>& operands, bool boolean);
   Scalar Compared(std::string_view comparison, const Scalar& left, const Scalar& right);
   Scalar Sign(std::string_view comparison, const Scalar& left, const Scalar& right);
+  Linear NumberOf(const Scalar& scalar);
   Scalar Extended(const Scalar& boolean, int64_t if_true);
   Scalar OfAtom(int atom, bool boolean) const;
   int NewAtom(int depth);

@@ -94,11 +94,17 @@ def product(equation: Any) -> Stage | None:
     return Stage(flops=2 * batches * rows * depth * columns, products=((one, batches),))
 
 
+def _result(equation: Any) -> Any:
+    return equation.outvars[0].aval
+
+
 def on_arrays(equation: Any) -> Stage | None:
     """Of an operation that is no product; nothing if there is no rule."""
     name = equation.primitive.name
     if name in TRANSCENDENTAL:
         return Stage(transcendentals=math.prod(equation.outvars[0].aval.shape))
+    if name == "convert_element_type" and equation.invars[0].aval.dtype == _result(equation).dtype:
+        return Stage()  # Nothing is left of it.
     if name in ELEMENTWISE:
         return Stage(flops=math.prod(equation.outvars[0].aval.shape))
     if name in REDUCTIONS:

@@ -1,0 +1,3 @@
+#include "libfuzzer.h"
+
+TPUSIM_FUZZER(tpusim::fuzz::kKernel)
