@@ -88,6 +88,7 @@ constexpr TargetRow kTargets[] = {
     {"xla.sdy.LocalToGlobalShape", Target::kMarker},
     {"xla.sdy.ShardingGroup", Target::kMarker},
     {"xla.sdy.PropagationBarrier", Target::kMarker},
+    {kAllocateBuffer, Target::kMarker},  // memory, nothing in it
     {"annotate_device_placement", Target::kTransfer},
     {"MoveToHost", Target::kTransfer},
     {"MoveToDevice", Target::kTransfer},
