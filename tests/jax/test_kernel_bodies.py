@@ -75,3 +75,17 @@ def test_kernels_that_come_with_jax(binary: str, tmp_path: pathlib.Path, program
     assert workload.kernels
     priced, plain = both(binary, tmp_path, workload, "--trip-count", "*=3")
     assert plain == pytest.approx(priced, rel=MOST)
+
+
+def test_hlo_text_is_enough(binary: str, tmp_path: pathlib.Path) -> None:
+    """What another compiler's text says of a kernel is its body."""
+    data = (ROOT / "validation/workloads/pallas_block_sparse_matmul.pb").read_bytes()
+    workload = tpusim.Workload.from_bytes(data)
+    priced, _ = both(binary, tmp_path, workload)
+    text = tmp_path / "text.hlo"
+    on = ("--config", workload.config or "v5e-1x1")
+    command = [binary, "compile", str(tmp_path / "plain.pb"), "--emit", "partitioned", *on]
+    command += ["--print-large-constants", "-o", str(text), "--quiet"]
+    subprocess.run(command, check=True)
+    assert "tpusim.kernel_cost" not in text.read_text()
+    assert step_time(binary, text, *on) == pytest.approx(priced, rel=MOST)

@@ -9,7 +9,7 @@ namespace tpusim::mosaic {
 // Points of a grid.
 inline constexpr int64_t kMostPoints = int64_t{1} << 22;
 // Operations that are walked, one more for every so many points at which they are.
-inline constexpr int64_t kMostOperations = int64_t{1} << 22, kPointsOfAnOperation = 64;
+inline constexpr int64_t kMostOperations = int64_t{1} << 20, kPointsOfAnOperation = 1024;
 // Passes of a loop at all points that are looked at by themselves, and operations on the way.
 inline constexpr int64_t kMostPasses = int64_t{1} << 16, kMostEvaluated = int64_t{1} << 18;
 
