@@ -71,6 +71,8 @@ struct OpInfo {
   Flops flops{0};        // all arithmetic
   Flops model_flops{0};  // without recomputation
   Bytes hbm_bytes{0};
+  // How long the TPU compiler thought that the kernel takes; 0: it did not say.
+  Picoseconds compiler_estimate{0};
   int32_t collective = -1;   // index into ProgramInfo::collectives
   bool sparse_core = false;  // runs on the SparseCores
   bool is_async = false;     // the start of a start/done pair

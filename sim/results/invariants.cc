@@ -69,8 +69,9 @@ absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeli
       const Bytes moved = timeline.devices[i].moved.In(space);
       if (moved.value() == 0) continue;
       // The nominal rate of HBM, of which transfers reach a share.
-      const BytesPerSecond rate = space == configs::MemorySpace::kHbm ? config.chip.hbm.bytes_per_second
-                                                                  : memory.rate(config.chip);
+      const BytesPerSecond rate = space == configs::MemorySpace::kHbm
+                                      ? config.chip.hbm.bytes_per_second
+                                      : memory.rate(config.chip);
       const Picoseconds least = TransferTime(moved, rate);
       if (least <= WithSlack(timeline.step_time)) continue;
       return Broken(fmt::format("device {}: {} bytes through {} in {} ps is {:.3f} of its rate", i,

@@ -67,7 +67,9 @@ void AddRest(const std::vector<MemoryRow>& rows, size_t top, Bytes peak, size_t 
   cells.back().resize(columns);
 }
 
-std::string MemoryTableText(const Cells& cells, size_t width) { return "\n" + TableText(cells, width); }
+std::string MemoryTableText(const Cells& cells, size_t width) {
+  return "\n" + TableText(cells, width);
+}
 
 std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top, const Report& r,
                  Bytes holes, size_t width) {

@@ -51,6 +51,7 @@ std::vector<OpReport> Ops(const isa::ProgramInfo& info, const std::vector<sim::O
     r.total += t.total;
     r.flops += op.flops * t.count;
     r.hbm_bytes += t.hbm_bytes;
+    r.compiler_estimate += op.compiler_estimate * t.count;
   }
   std::vector<OpReport> ops;
   for (auto& [name, op] : by_name) ops.push_back(std::move(op));

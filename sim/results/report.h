@@ -47,6 +47,8 @@ struct OpReport {
   Picoseconds total{0};  // includes the operations inside (loops)
   Flops flops{0};        // all executions
   Bytes hbm_bytes{0};    // all executions, as they ran
+  // All executions as the TPU compiler thought that they take; 0: it did not say.
+  Picoseconds compiler_estimate{0};
 };
 
 // A prefix of op_name paths: everything that ran inside one named scope. The

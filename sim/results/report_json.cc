@@ -47,6 +47,9 @@ void Fields(auto& visit, Is<OpReport> auto& o) {
   visit("hbm_bytes", o.hbm_bytes);
   visit("engine", o.engine);
   visit("source", o.source);
+  if (visit.Has("compiler_estimate_ns", o.compiler_estimate > Picoseconds(0))) {
+    visit("compiler_estimate_ns", o.compiler_estimate);
+  }
 }
 
 void Fields(auto& visit, Is<ErrorBar> auto& bar) {

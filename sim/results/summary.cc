@@ -49,6 +49,26 @@ HostCopies HostCopiesOf(const Report& r) {
   return host;
 }
 
+// What the compiler thought of the kernels that it wrote; empty for programs that it did not write.
+std::string EstimateText(const Report& r) {
+  Picoseconds estimated(0), simulated(0);
+  int64_t with = 0, without = 0;
+  for (const OpReport& o : r.ops) {
+    if (o.compiler_estimate > Picoseconds(0)) {
+      estimated += o.compiler_estimate;
+      simulated += o.total;
+      with += o.count;
+    } else if (o.engine == "tensor_core" && o.flops > Flops(0)) {
+      without += o.count;
+    }
+  }
+  if (with == 0) return "";
+  std::string text = fmt::format("{} for {}, which take {} here", TimeText(estimated),
+                                 Plural(with, "kernel"), TimeText(simulated));
+  if (without > 0) text += fmt::format("; none for {}", Plural(without, "kernel"));
+  return text;
+}
+
 Lines Head(const Report& r, size_t width) {
   Lines lines;
   lines.push_back(Field(
@@ -71,6 +91,9 @@ Lines Head(const Report& r, size_t width) {
       Field("compute", fmt::format("{} busy ({}): MXU {}, VPU {}", TimeText(r.compute_busy),
                                    PercentText(Share(r.compute_busy, r)), TimeText(r.mxu_busy),
                                    TimeText(r.vpu_busy))));
+  if (const std::string estimate = EstimateText(r); !estimate.empty()) {
+    lines.push_back(Field("estimates", estimate));
+  }
   lines.push_back(Field("communication",
                         fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
                                     PercentText(Share(r.exposed, r)), TimeText(r.hidden))));

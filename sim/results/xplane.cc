@@ -126,9 +126,8 @@ class XPlaneWriter {
       for (const sim::CounterSample& s : samples) devices_[s.device].samples.push_back(s);
     }
     for (auto& [id, device] : devices_) {
-      std::ranges::stable_sort(device.main, {}, [](const sim::Span& span) {
-        return std::pair(span.start, span.order);
-      });
+      std::ranges::stable_sort(
+          device.main, {}, [](const sim::Span& span) { return std::pair(span.start, span.order); });
       std::ranges::stable_sort(device.async, {}, &sim::Span::start);
       std::ranges::stable_sort(device.samples, {}, &sim::CounterSample::time);
     }

@@ -212,6 +212,16 @@ def test_places_that_are_stated():
 
 
 @needs_libtpu
+def test_a_mesh_that_has_no_order_there():
+    mesh = AbstractMesh((32, 2), ("x", "y"))
+    said = (
+        r"^jax\.make_mesh has no order of v5p:4x4x4 for the mesh 32x2: state where .* coordinates=$"
+    )
+    with pytest.raises(tpusim.Error, match=said):
+        tpusim.export(product, *arguments(mesh), path=None, config="v5p-4x4x4", compiled=True)
+
+
+@needs_libtpu
 def test_several_slices():
     workload = tpusim.export(
         product, *arguments(ABSTRACT), path=None, config="2x(v5e-2x2)", compiled=True

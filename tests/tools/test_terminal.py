@@ -12,7 +12,8 @@ ROOT = EXAMPLES.parents[1]
 PROGRAM = example("language_model_train_fully_sharded")
 COMMANDS = (
     *("run", "compare", "advise", "search", "flags", "fit", "collective", "check", "validate"),
-    *("configs", "compile", "opt", "kernel", "page", "schema", "completion", "man", "help", "version"),
+    *("configs", "compile", "opt", "kernel", "page", "schema", "completion", "man", "help"),
+    "version",
 )
 # What CLI11 says of options by itself.
 LEFTOVERS = re.compile(

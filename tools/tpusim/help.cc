@@ -25,8 +25,8 @@ struct Grouped {
 const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Program",
-       {"config", "chip", "larger", "long", "axes", "trip-count", "branch", "kernel-cost", "cost",
-        "ragged", "constrain", "device-order", "donate"}},
+       {"config", "chip", "larger", "long", "axes", "trip-count", "branch", "kernel-cost",
+        "kernel-time", "cost", "ragged", "constrain", "device-order", "donate"}},
       {"Limits", {"max-step", "max-peak", "min-mfu", "baseline", "tolerance", "two-sided"}},
       {"Compiler",
        {"emit", "dump-after", "explain", "print-large-constants", "algorithm", "passes",

@@ -171,6 +171,11 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->check(Is(passes::ParseRaggedOverride,
                  "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
                  "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
+  app.add_option("--kernel-time", flags.kernel_time,
+                 "Of a module that the TPU compiler wrote: how long its kernels take, as the "
+                 "machine has it, or as the compiler estimates")
+      ->type_name("machine|compiler")
+      ->check(CLI::IsMember({"machine", "compiler"}));
   app.add_flag("--donate", flags.donate,
                "As if the caller donated all arguments: results of their shapes take their place");
   app.add_option("--passes", flags.passes,
@@ -238,6 +243,7 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   options.algorithms = Parsed(flags.algorithms, collectives::ParseAlgorithmOverride);
   options.device_order = flags.device_order;
   options.stated.donate = flags.donate;
+  options.stated.compiler_times = flags.kernel_time == "compiler";
   options.passes = flags.passes;
   options.explain = flags.explain;
   options.verify_passes = flags.verify_passes;

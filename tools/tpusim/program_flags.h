@@ -24,6 +24,7 @@ struct ProgramFlags {
   std::string xla_flags;                  // --xla-flags
   std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
   std::vector<std::string> branches;      // --branch NAME=k, checked too
+  std::string kernel_time = "machine";
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> costs;         // --cost NAME=TIME, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too

@@ -30,6 +30,12 @@ std::vector<std::string> KindNames();  // of all
 
 struct GroupForm;
 
+// As the compiler prints it: "RotatedPincerEmitter", "StrategyRing", 1. Empty: nothing is stated.
+struct StatedEmitter {
+  std::string emitter, strategy;
+  int colors = 0;
+};
+
 struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string name;  // HLO name, for messages
@@ -54,6 +60,8 @@ struct CollectiveRequest {
   // compiler chooses differently.
   bool minor_dimension = false;
   isa::MemorySpace space = isa::MemorySpace::kHbm;
+  // How the TPU compiler executes it, where the module says so; else it is asked what it would do.
+  StatedEmitter stated;
 };
 
 inline constexpr char kCompilersAlgorithm[] = "compiler";

@@ -118,6 +118,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
   query.offloaded = request.sparse_core;
+  query.stated = request.stated;
   if (request.kind == CollectiveKind::kPermute) return query;
   query.members = static_cast<int64_t>(request.groups[0].size());
   query.whole_axes = form.box.has_value();
@@ -155,9 +156,42 @@ CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64
   return query;
 }
 
+namespace {
+
+// The row of what is printed; the first of those with other colors where none has as many. Nothing:
+// no row prints that.
+std::optional<size_t> RowOf(const StatedEmitter& stated, int axes, const ChoiceTable& table) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const ChoiceRow& row = table.rows[i];
+    if (row.emitter != stated.emitter || row.strategy != stated.strategy) continue;
+    if (row.colors + row.colors_per_axis * axes == stated.colors) return i;
+    if (!found) found = i;
+  }
+  return found;
+}
+
+}  // namespace
+
 CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& table) {
   CompilerChoice choice;
   choice.kind = choice.of = query.kind;
+  if (!query.stated.emitter.empty()) {
+    const auto axes = static_cast<int>(FactsOf(query, table)[static_cast<size_t>(Fact::kAxes)]);
+    if (const std::optional<size_t> row = RowOf(query.stated, axes, table)) {
+      choice.rows.push_back(*row);
+      Take(table.rows[*row], axes, choice);
+      return choice;
+    }
+    CompilerQuery unstated = query;
+    unstated.stated = {};
+    choice = ChoiceOfCompiler(unstated, table);
+    choice.assumption = fmt::format(
+        "{}no algorithm here is that of {}; taken as the compiler's "
+        "other choices are",
+        kAbout, query.stated.emitter);
+    return choice;
+  }
   if (query.policy.like.empty()) {
     choice.asynchronous = query.kind == CollectiveKind::kPermute;
     choice.assumption =

@@ -53,6 +53,7 @@ struct CompilerQuery {
   bool minor = false;            // gathers or scatters the last of several dimensions
   // Whether the SparseCores run it, if that is decided; else as the compiler does.
   std::optional<bool> offloaded = std::nullopt;
+  StatedEmitter stated;  // by a module that the compiler wrote
 };
 CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form);

@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "configs/status_macros.h"
 #include "workloads/collectives/candidates.h"
@@ -13,6 +17,39 @@
 
 namespace tpusim::cost {
 namespace {
+
+// The number behind `name` in the compiler's text; 0: there is none.
+int NumberBehind(const std::string& text, std::string_view name) {
+  const size_t at = text.find(name);
+  int number = 0;
+  if (at == std::string::npos) return number;
+  const char* from = text.data() + at + name.size();
+  std::from_chars(from, text.data() + text.size(), number);
+  return number;
+}
+
+// As the TPU compiler wrote it down (`collective_algorithm_config`).
+collectives::StatedEmitter EmitterOf(const hlo::Instruction& collective) {
+  collectives::StatedEmitter stated;
+  const std::string& text = collective.attrs().backend_config();
+  if (text.find("\"collective_algorithm_config\"") == std::string::npos) return stated;
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return stated;
+  const auto config = json.find("collective_algorithm_config");
+  if (config == json.end() || !config->is_object()) return stated;
+  const auto word = [&](const char* name) {
+    const auto field = config->find(name);
+    return field != config->end() && field->is_string() ? field->get<std::string>() : "";
+  };
+  stated.emitter = word("emitter");
+  stated.strategy = word("strategy");
+  stated.colors = NumberBehind(word("debug"), "colors:");
+  // That of several arrays does the same with all of them.
+  if (stated.emitter == "AllReduceScatterFusion") {
+    stated.emitter = "SingleInputAllReduceScatterFusion";
+  }
+  return stated;
+}
 
 // Equal for collectives that differ in name and place only.
 std::string KeyOf(const hlo::Instruction& i) {
@@ -27,6 +64,10 @@ std::string KeyOf(const hlo::Instruction& i) {
   }
   for (const int64_t dimension : attrs.dimensions()) key += fmt::format(",{}", dimension);
   if (const auto sizes = hlo::RaggedSizes(i)) key += fmt::format("|{}", fmt::join(*sizes, ","));
+  const collectives::StatedEmitter stated = EmitterOf(i);
+  if (!stated.emitter.empty()) {
+    key += fmt::format("|{} {} {}", stated.emitter, stated.strategy, stated.colors);
+  }
   return key + GroupsKeyOf(i);
 }
 
@@ -100,6 +141,7 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
   request.name = instruction.name();
   request.axes = AxesOf(i);
   request.sparse_core = hlo::IsOffLoaded(instruction);
+  request.stated = EmitterOf(i);
   if (IsInVmem(i)) request.space = isa::MemorySpace::kVmem;
   const auto devices = static_cast<int64_t>(device_of_partition.size());
   const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {

@@ -164,6 +164,11 @@ bool HasKernelOfItsOwn(const hlo::Instruction& custom_call);
 isa::Kernel BuildTimedKernel(const CustomCost& cost, Bytes results, const std::string& name,
                              const target::Target& target);
 
+// A kernel that takes `time`, or the least that one of these bytes takes, if that is longer. With
+// `products` the arrays are busy, else the vector units.
+isa::Kernel BuildKernelOfTime(Picoseconds time, Bytes read, Bytes written, bool products,
+                              const std::string& name, const target::Target& target);
+
 // Cuts what calls of stated time compute and move to what the chip can do in the time.
 void HoldToStatedTimes(hlo::Module& module, const target::Target& target);
 

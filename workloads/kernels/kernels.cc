@@ -11,10 +11,29 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/stated_windows.h"
 
 namespace tpusim::kernels {
 
 using hlo::Opcode;
+
+namespace {
+
+isa::Kernel BuildEstimatedKernel(const KernelView& view, const target::Target& target) {
+  const auto windows = StatedWindowsOf(*view.instruction);
+  TPUSIM_CHECK(windows && windows->estimate, "an estimate that is not there");
+  Bytes read(0), written(0);
+  for (const KernelInput& input : view.inputs) {
+    if (input.space == isa::MemorySpace::kHbm) read += BytesOf(input, target);
+  }
+  for (const KernelOutput& output : view.outputs) {
+    if (output.space == isa::MemorySpace::kHbm) written += BytesOf(output, target);
+  }
+  return BuildKernelOfTime(ToTime(*windows->estimate, target.chip().clock), read, written,
+                           view.FindMember(IsProduct) != nullptr, view.instruction->name(), target);
+}
+
+}  // namespace
 
 absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                                         const target::Target& target) {
@@ -27,6 +46,7 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                       instruction.Describe(), input.value->name()));
     }
   }
+  if (TakesEstimate(instruction)) return BuildEstimatedKernel(view, target);
   if (instruction.opcode() == Opcode::kCustomCall) {
     if (!HasKernelOfItsOwn(instruction)) return BuildCustomKernel(view, target);
     if (IsTopKCall(instruction)) return BuildSortKernel(view, target);

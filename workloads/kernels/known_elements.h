@@ -1,8 +1,8 @@
 // Arrays of integers that a program computes of nothing but constants and the partition.
 //
 // Kernels for sparse attention read tables ahead of their blocks: which blocks a mask leaves out,
-// which come next. They are constants of the program, cut out for each partition, and handed through
-// loops and calls.
+// which come next. They are constants of the program, cut out for each partition, and handed
+// through loops and calls.
 #ifndef TPUSIM_WORKLOADS_KERNELS_KNOWN_ELEMENTS_H_
 #define TPUSIM_WORKLOADS_KERNELS_KNOWN_ELEMENTS_H_
 

@@ -41,9 +41,11 @@ int64_t LargestThat(int64_t fits, int64_t beyond, const Fits& does) {
   return fits;
 }
 
-// The longest of these kernels that takes no longer than `time`; if all do, the shortest.
-isa::Kernel KernelOf(Picoseconds time, Bytes read, Bytes written, bool products,
-                     const std::string& name, const target::Target& target) {
+}  // namespace
+
+// The longest of these kernels that takes no longer; if all do, the shortest.
+isa::Kernel BuildKernelOfTime(Picoseconds time, Bytes read, Bytes written, bool products,
+                              const std::string& name, const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   isa::Kernel kernel;
   const auto add = [&](isa::WindowKind kind, Bytes bytes, int64_t steps) {
@@ -74,11 +76,13 @@ isa::Kernel KernelOf(Picoseconds time, Bytes read, Bytes written, bool products,
   return kernel;
 }
 
+namespace {
+
 // Of the shortest kernel that moves so much.
 Picoseconds Least(Bytes bytes, Bytes results, const target::Target& target) {
   const Bytes written = std::min(results, bytes);
   const isa::Kernel kernel =
-      KernelOf(Picoseconds(1), bytes - written, written, /*products=*/false, "", target);
+      BuildKernelOfTime(Picoseconds(1), bytes - written, written, /*products=*/false, "", target);
   return timing::KernelTime(target.chip(), kernel);
 }
 
@@ -126,7 +130,7 @@ isa::Kernel BuildTimedKernel(const CustomCost& cost, Bytes results, const std::s
                              const target::Target& target) {
   const Bytes written = std::min(results, cost.bytes);
   const bool products = MatrixFlops(cost, target) > Flops(0);
-  return KernelOf(*cost.time, cost.bytes - written, written, products, name, target);
+  return BuildKernelOfTime(*cost.time, cost.bytes - written, written, products, name, target);
 }
 
 void HoldToStatedTimes(hlo::Module& module, const target::Target& target) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -54,6 +55,18 @@ std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel) {
     if (const std::optional<int64_t> count = Positive(*cycles)) stated.estimate = Cycles(*count);
   }
   return stated;
+}
+
+namespace {
+constexpr char kTakesEstimate[] = "tpusim.takes_estimate";
+}  // namespace
+
+void TakeEstimate(hlo::Instruction* kernel) {
+  hlo::SetFrontendAttribute(kernel, kTakesEstimate, "true");
+}
+
+bool TakesEstimate(const hlo::Instruction& kernel) {
+  return hlo::FrontendAttribute(kernel, kTakesEstimate).has_value();
 }
 
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {

@@ -28,6 +28,11 @@ struct StatedWindows {
 // Nothing: the instruction states none, or the text makes no sense.
 std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel);
 
+// That the kernel takes as long as the compiler thought (--kernel-time=compiler), not as long as
+// the machine takes for its windows.
+void TakeEstimate(hlo::Instruction* kernel);
+bool TakesEstimate(const hlo::Instruction& kernel);
+
 // Whether windows as the model counts them fit into the VMEM: how much of it a kernel may take is
 // the compiler's affair.
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target);

@@ -24,6 +24,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
+#include "workloads/kernels/stated_windows.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/lowering/op_info.h"
 #include "workloads/lowering/operations.h"
@@ -170,6 +171,9 @@ class Lowering {
         isa::OpInfo& info = program_.info.ops.emplace_back(InfoOf(*i));
         if (op.what == Execution::kKernel) {
           ASSIGN_OR_RETURN(info, InfoOfKernel(*i, op.traffic));
+          if (const auto windows = kernels::StatedWindowsOf(*i); windows && windows->estimate) {
+            info.compiler_estimate = ToTime(*windows->estimate, target_.chip().clock);
+          }
         }
         if (op.collective >= 0) {
           info.starts = ops_.collectives[op.collective].op;

@@ -213,13 +213,13 @@ TEST(ReportTest, CmemIsReportedOnChipsThatHaveIt) {
   Report report = SampleReport();
   EXPECT_FALSE(nlohmann::json::parse(ToJson(report)).contains("peak_cmem_bytes"));
   EXPECT_THAT(Summarize(report), ::testing::Not(::testing::HasSubstr("CMEM")));
-  report.peak.In(isa::MemorySpace::kCmem) = Bytes(3'000'000);
-  report.usable.In(isa::MemorySpace::kCmem) = Bytes(128'000'000);
+  report.peak.In(configs::MemorySpace::kCmem) = Bytes(3'000'000);
+  report.usable.In(configs::MemorySpace::kCmem) = Bytes(128'000'000);
   const auto j = nlohmann::json::parse(ToJson(report));
   EXPECT_EQ(j["peak_cmem_bytes"], 3'000'000);
   EXPECT_EQ(j["usable_cmem_bytes"], 128'000'000);
-  EXPECT_EQ(FromJson(ToJson(report, JsonDetail::kExchange))->peak.In(isa::MemorySpace::kCmem),
-            report.peak.In(isa::MemorySpace::kCmem));
+  EXPECT_EQ(FromJson(ToJson(report, JsonDetail::kExchange))->peak.In(configs::MemorySpace::kCmem),
+            report.peak.In(configs::MemorySpace::kCmem));
   EXPECT_THAT(Summarize(report), ::testing::HasSubstr(", 2.861 MiB of 122.1 MiB CMEM"));
 }
 
@@ -283,7 +283,7 @@ TEST(ReportTest, FieldsAreThoseOfTheSchema) {
   const auto schema = std::ranges::find(schemas, "report", &configs::EmbeddedFile::name);
   ASSERT_NE(schema, schemas.end());
   Report r = SampleReport();
-  r.usable.In(isa::MemorySpace::kCmem) = Bytes(128'000'000);
+  r.usable.In(configs::MemorySpace::kCmem) = Bytes(128'000'000);
   r.error_bar = {"v5e", "training", 3, 0.041, -0.077, "V40", "on v5e training"};
   r.reshard_sites.emplace_back().site.constraints.push_back({"x=P()", false});
   const auto json = nlohmann::json::parse(ToJson(r));

@@ -1,7 +1,9 @@
 """The corpus of compiled modules is what its script says; libtpu is not needed."""
 
 import gzip
+import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -50,3 +52,25 @@ def test_a_module_is_compiled(path: pathlib.Path):
     # Nothing of the machine or the process that made it.
     assert not any(number == _ID for number, *_ in fields)
     assert str(ROOT).encode() not in data
+
+
+# The smallest of each slice; others with --long.
+_SAMPLE = {min(path.parent.glob("*.pb.gz"), key=lambda p: p.stat().st_size) for path in MODULES}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p if p in _SAMPLE else pytest.param(p, marks=pytest.mark.long) for p in MODULES],
+    ids=lambda p: f"{p.parent.name}-{p.name}",
+)
+def test_a_module_is_simulated(binary: str, path: pathlib.Path):
+    done = subprocess.run(
+        [binary, "run", str(path), "--json"], capture_output=True, text=True, check=False
+    )
+    if "ragged-dot-metadata" in done.stderr:
+        pytest.skip("a kernel of the TPU compiler's own has no price")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["config"] == path.parent.name
+    assert report["step_time_ns"] > 0
+    assert report["step_time_ns"] >= max(report["bound_ns"].values())

@@ -50,6 +50,8 @@ from tpusim.simulation import simulate
 from tpusim.timeline import Timeline
 from tpusim.version import __version__ as __version__
 from tpusim.workload import (
+    Compilation,
+    CompilerOption,
     DeviceCoordinates,
     KernelArray,
     KernelBlock,
@@ -57,6 +59,7 @@ from tpusim.workload import (
     KernelLoop,
     KernelProduct,
     KernelStage,
+    MemoryAnalysis,
     MeshAxis,
     TripCount,
     Workload,
@@ -70,6 +73,8 @@ __all__ = [
     "Advice",
     "Candidate",
     "CaptureError",
+    "Compilation",
+    "CompilerOption",
     "DeviceCoordinates",
     "Error",
     "KernelArray",
@@ -79,6 +84,7 @@ __all__ = [
     "KernelProduct",
     "KernelStage",
     "MemoryAdvice",
+    "MemoryAnalysis",
     "MeshAxis",
     "Report",
     "SearchInterruptedError",

@@ -61,6 +61,7 @@ class OpRecord:
     hbm_bytes: int
     engine: str  # "tensor_core", "collective", "sparse_core", "dma", "host"
     source: str  # file:line
+    compiler_estimate_ns: float = 0.0  # as the TPU compiler thought; 0: it did not say
 
 
 @dataclasses.dataclass(frozen=True)

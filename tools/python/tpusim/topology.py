@@ -203,8 +203,8 @@ def _in_slice(topology: Topology, sizes: Sequence[int], devices: Sequence[Any]) 
     except (NotImplementedError, ValueError) as error:
         shown = "x".join(map(str, sizes))
         raise Error(
-            f"jax.make_mesh has no order of {topology.name} for the mesh {shown}, neither there nor "
-            "here: state where partitions are with coordinates="
+            f"jax.make_mesh has no order of {topology.name} for the mesh {shown}: state where "
+            "partitions are with coordinates="
         ) from error
 
 

@@ -40,6 +40,14 @@ absl::StatusOr<bool> UnwrapOffLoads(hlo::Module& module, const PassContext& cont
 // the operand where they only say something of it.
 absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& context);
 
+// An array that the compiler prefetches across programs (`cross_program_prefetch_index`) is in VMEM
+// when the program begins: the step before has left it there, and no copy is waited for.
+absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& context);
+
+// Where it is asked for, kernels of which the compiler says how long they take (`estimated_cycles`)
+// take so long.
+absl::StatusOr<bool> TakeEstimates(hlo::Module& module, const PassContext& context);
+
 }  // namespace tpusim::passes
 
 #endif  // TPUSIM_WORKLOADS_PASSES_COMPILED_COMPILED_H_

@@ -45,6 +45,14 @@ inline constexpr Reason kRaggedSent{
     "state-ragged-sizes.sent", kAssumed,
     "{operation} sends {rows} rows to the members of its group, as stated"};
 
+inline constexpr Reason kFlattened{"flatten-fusions.flattened", kChanged,
+                                   "{subject}: {count} fusions inside of others are part of them"};
+inline constexpr Reason kPrefetched{
+    "begin-prefetched.there", kAssumed,
+    "{subject} is in VMEM when the step begins, as the step before it leaves it (cross-program "
+    "prefetch)"};
+inline constexpr Reason kEstimateTaken{"take-estimates.taken", kChanged,
+                                       "{subject} takes {cycles} cycles"};
 inline constexpr Reason kCarriedJoined{"join-carried-collectives.joined", kChanged,
                                        "{subject} runs beside the kernels that carry it"};
 inline constexpr Reason kUnwrapped{"unwrap-reduce-scatters.unwrapped", kChanged,

@@ -33,6 +33,8 @@ struct Statements {
   std::vector<std::string> argument_memories;
   // --donate: as if the caller gave up all its arguments, so that results may lie in their place.
   bool donate = false;
+  // --kernel-time compiler: kernels take as long as the TPU compiler thought that they do.
+  bool compiler_times = false;
   // --kernel-cost NAME=FLOPS,BYTES or NAME=TIME of custom calls; before what the workload says.
   std::vector<kernels::NamedCost> kernel_costs;
   // --trip-count of loops inside of kernels; null: none is stated.

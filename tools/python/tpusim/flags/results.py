@@ -167,7 +167,7 @@ def _order(entry: Entry) -> tuple[Any, ...]:
 def _cells(rank: str, entry: Entry) -> tuple[str, ...]:
     if entry.step_time_ns is None:
         return rank, entry.label, entry.status, "", "", entry.why
-    change = "" if entry.change is None else f"{entry.change:+.1%}"
+    change = "" if entry.change is None else f"{entry.change:+.1%}".replace("-0.0%", "+0.0%")
     peak = quantities.size(entry.peak_hbm_bytes or 0)
     contents = _described(entry)
     return rank, entry.label, quantities.time(entry.step_time_ns), change, peak, contents

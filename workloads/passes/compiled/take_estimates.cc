@@ -1,0 +1,24 @@
+#include "workloads/kernels/stated_windows.h"
+#include "workloads/passes/compiled/compiled.h"
+#include "workloads/passes/pipeline/reasons.h"
+
+namespace tpusim::passes {
+
+absl::StatusOr<bool> TakeEstimates(hlo::Module& module, const PassContext& context) {
+  if (!context.stated->compiler_times) return false;
+  bool changed = false;
+  for (const hlo::Computation* computation : module.computations()) {
+    if (computation->schedule().empty()) continue;
+    for (hlo::Instruction* i : computation->instructions()) {
+      const auto windows = kernels::StatedWindowsOf(*i);
+      if (!windows || !windows->estimate) continue;
+      kernels::TakeEstimate(i);
+      context.records.Add(reasons::kEstimateTaken, i->name(),
+                          {{"cycles", windows->estimate->value()}});
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes
