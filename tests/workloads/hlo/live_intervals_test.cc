@@ -151,5 +151,45 @@ TEST_F(LiveIntervalsTest, UsesAreWhatReadsAndWrites) {
   EXPECT_EQ(uses, (std::vector<std::string>{"a writes", "u writes"}));
 }
 
+// The TPU compiler has put b where a was, and d not where c is, which r reads.
+TEST_F(LiveIntervalsTest, StatedPlaces) {
+  Read("", R"(ENTRY e {
+  x = f32[8,128] parameter(0)
+  a = f32[8,128] tanh(x)
+  b = f32[8,128] add(x, a), backend_config={"aliasing_operands":{"lists":[{"indices":["1","2"]}]}}
+  c = f32[8,128] tanh(b)
+  d = f32[8,128] negate(c), backend_config={"aliasing_operands":{"lists":[{"indices":["0","1"]}]}}
+  ROOT r = f32[8,128] add(c, d)
+})");
+  EXPECT_EQ(Life("a"), FromTo("a", "c"));
+  EXPECT_EQ(Buffer("b").inside, &Buffer("a") - lives_.buffers.data());
+  EXPECT_EQ(Life("c"), FromTo("c", "e"));
+  EXPECT_EQ(Buffer("d").inside, -1);
+}
+
+// What a loop carries is changed by two kernels, one after the other.
+TEST_F(LiveIntervalsTest, StatedPlacesInLoops) {
+  Read("", R"(body {
+  p = (f32[8,128], f32[8,128]) parameter(0)
+  i = f32[8,128] get-tuple-element(p), index=0
+  s = f32[8,128] get-tuple-element(p), index=1
+  a = f32[8,128] maximum(i, s), backend_config={"aliasing_operands":{"lists":[{"indices":["1","2"]}]}}
+  b = f32[8,128] maximum(i, a), backend_config={"aliasing_operands":{"lists":[{"indices":["1","2"]}]}}
+  ROOT t = (f32[8,128], f32[8,128]) tuple(i, b)
+}
+condition {
+  q = (f32[8,128], f32[8,128]) parameter(0)
+  ROOT c = pred[] constant(true)
+}
+ENTRY e {
+  x = f32[8,128] parameter(0)
+  y = f32[8,128] tanh(x)
+  v = (f32[8,128], f32[8,128]) tuple(x, y)
+  ROOT w = (f32[8,128], f32[8,128]) while(v), condition=condition, body=body
+})");
+  EXPECT_EQ(Buffer("a").inside, &Buffer("y") - lives_.buffers.data());
+  EXPECT_EQ(Buffer("b").inside, &Buffer("y") - lives_.buffers.data());
+}
+
 }  // namespace
 }  // namespace tpusim::hlo

@@ -1,6 +1,8 @@
 #include "workloads/hlo/analysis/compiled.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 namespace tpusim::hlo {
 
@@ -14,6 +16,38 @@ bool IsCompiled(const Module& module) {
     if (std::any_of(all.begin(), all.end(), emitted)) return true;
   }
   return false;
+}
+
+// Read without a parser of JSON: every instruction is asked, and few say anything.
+std::vector<StatedAlias> StatedAliases(const Instruction& instruction) {
+  std::vector<StatedAlias> aliases;
+  std::string_view text = instruction.attrs().backend_config();
+  constexpr std::string_view kBegin = R"("aliasing_operands":{"lists":[)", kList = R"("indices":[)";
+  const size_t begin = text.find(kBegin);
+  if (begin == std::string_view::npos) return aliases;
+  text.remove_prefix(begin + kBegin.size());
+  text = text.substr(0, text.find("]}]"));
+  const auto operands = std::ssize(instruction.operands());
+  for (size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList)) {
+    text.remove_prefix(at + kList.size());
+    int64_t operand = operands;
+    for (std::string_view numbers = text.substr(0, text.find(']'));;) {
+      const size_t digit = numbers.find_first_of("0123456789");
+      if (digit == std::string_view::npos) break;
+      numbers.remove_prefix(digit);
+      int64_t index = 0;
+      const char* const end = numbers.data() + numbers.size();
+      const auto [after, error] = std::from_chars(numbers.data(), end, index);
+      if (error != std::errc()) return {};
+      numbers.remove_prefix(after - numbers.data());
+      if (index < operands) {
+        operand = std::min<int64_t>(operand, index);
+      } else if (operand < operands) {
+        aliases.push_back({operand, index - operands});
+      }
+    }
+  }
+  return aliases;
 }
 
 }  // namespace tpusim::hlo

@@ -7,6 +7,9 @@
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_COMPILED_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_COMPILED_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::hlo {
@@ -14,6 +17,14 @@ namespace tpusim::hlo {
 // Known by its order and by the settings (`flag_configs`) that the compiler leaves on what it has
 // emitted.
 bool IsCompiled(const Module& module);
+
+// A result that the compiler has put where an operand was (`aliasing_operands` of the backend
+// config, which numbers operands and then results), if nothing reads the operand afterwards.
+struct StatedAlias {
+  int64_t operand = 0;
+  int64_t leaf = 0;  // of the result's shape
+};
+std::vector<StatedAlias> StatedAliases(const Instruction& instruction);
 
 }  // namespace tpusim::hlo
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/donation.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -27,6 +28,7 @@ class Visit {
         size_(size),
         lives_(lives),
         last_use_(last_use),
+        first_(static_cast<int32_t>(lives.buffers.size())),
         buffers_(aliases.arrays().size(), kNoBuffer) {
     own.alloc_before.resize(order.size());
     own.free_after.resize(order.size());
@@ -62,13 +64,19 @@ class Visit {
         continue;
       }
       made.inside = to;
+      taken_.emplace(to, static_cast<int64_t>(birth->second));
       births.erase(birth);
     }
-    const auto inside = [&](int32_t b) { return b != kNoBuffer && lives_.buffers[b].inside >= 0; };
-    for (int32_t& b : buffers_) {
-      if (inside(b)) b = lives_.buffers[b].inside;
+    Move();
+  }
+
+  // Results that take the places of operands, as the TPU compiler says; with `given`, of what a
+  // loop carries as well.
+  void WriteOver(bool given) {
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (const int32_t b : own.alloc_before[n]) WriteOver(b, n, given);
     }
-    for (LeafBuffers& buffers : own.alloc_before) std::erase_if(buffers, inside);
+    Move();
   }
 
   // When all of them are where they are.
@@ -117,6 +125,37 @@ class Visit {
     }
   }
 
+  // In a buffer of one size and memory, until something else takes that.
+  void WriteOver(int32_t made, size_t born, bool given) {
+    const Instruction& i = *order[born];
+    LiveBuffer& result = lives_.buffers[made];
+    for (const StatedAlias& alias : StatedAliases(i)) {
+      if (alias.leaf != result.leaf || !i.operand(alias.operand)->shape().IsArray()) continue;
+      int32_t place = BufferOf(aliases_.ArraysOf(i.operand(alias.operand))[0]);
+      if (place == kNoBuffer) continue;
+      if (lives_.buffers[place].inside >= 0) place = lives_.buffers[place].inside;
+      const LiveBuffer& operand = lives_.buffers[place];
+      const auto taken = taken_.find(place);
+      if ((place < first_ && !given) || operand.bytes != result.bytes ||
+          operand.space != result.space || last_use_[place] != static_cast<int64_t>(born) ||
+          (taken != taken_.end() && last_use_[made] > taken->second)) {
+        continue;
+      }
+      result.inside = place;
+      last_use_[place] = last_use_[made];
+      return;
+    }
+  }
+
+  // What is inside of another buffer has no life of its own.
+  void Move() {
+    const auto inside = [&](int32_t b) { return b != kNoBuffer && lives_.buffers[b].inside >= 0; };
+    for (int32_t& b : buffers_) {
+      if (inside(b)) b = lives_.buffers[b].inside;
+    }
+    for (LeafBuffers& buffers : own.alloc_before) std::erase_if(buffers, inside);
+  }
+
   int32_t BufferOf(int32_t array) const { return array == kNoArray ? kNoBuffer : buffers_[array]; }
   bool IsAmong(std::span<const int32_t> arrays, int32_t buffer) const {
     return std::ranges::any_of(arrays, [&](int32_t a) { return BufferOf(a) == buffer; });
@@ -127,6 +166,12 @@ class Visit {
     if (!OnlyNames(i)) lives_.uses.push_back({buffer, &i, writes});
   }
 
+  static bool StatesAlias(const Instruction& i, size_t operand) {
+    return std::ranges::any_of(StatedAliases(i), [&](const StatedAlias& alias) {
+      return alias.operand == static_cast<int64_t>(operand);
+    });
+  }
+
   // Whether an array that is made at this position may overwrite what the buffer held before.
   bool IsFree(int32_t buffer, size_t born) const {
     const auto made_at = static_cast<int64_t>(born);
@@ -134,7 +179,7 @@ class Visit {
     const Instruction& i = *order[born];
     for (size_t o = 0; o < i.operands().size(); ++o) {
       if (IsAmong(aliases_.ArraysOf(i.operand(o)), buffer) &&
-          !MayOverwrite(i, static_cast<int64_t>(o))) {
+          !MayOverwrite(i, static_cast<int64_t>(o)) && !StatesAlias(i, o)) {
         return false;
       }
     }
@@ -147,7 +192,10 @@ class Visit {
   const SizeOfArray& size_;
   LiveIntervals& lives_;
   std::vector<int64_t>& last_use_;  // positions, by buffer; -1: none
-  LeafBuffers buffers_;             // by array
+  const int32_t first_;             // of the buffers that it makes
+  // Given buffers and when a result was made inside. Looked up, never iterated.
+  std::unordered_map<int32_t, int64_t> taken_;
+  LeafBuffers buffers_;  // by array
 };
 
 class Intervals {
@@ -184,6 +232,7 @@ class Intervals {
            const std::vector<Donation>& donations) {
     Visit visit(computation, given, aliases_.Of(computation), size_, lives_, last_use_);
     if (!donations.empty()) visit.MakeInside(donations);
+    visit.WriteOver(/*given=*/&computation != computation.parent()->entry() && !donations.empty());
     visit.AddEnds();
     for (size_t n = 0; n < visit.order.size(); ++n) {
       const Instruction* i = visit.order[n];

@@ -7,7 +7,8 @@
 //
 // A loop's next values take the places of the last ones, and results those of donated arguments,
 // if nothing needs the old contents any more when the new ones are made. Otherwise they are made in
-// a buffer of their own.
+// a buffer of their own. In a module that the TPU compiler wrote, any result may take the place of
+// an operand that is not needed any more, as it says (compiled.h).
 //
 // Time is counted in moments: how many buffers have come or gone.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_LIVE_INTERVALS_H_
