@@ -181,6 +181,7 @@ def manifest() -> str:
             "`tools/validation/compiler_programs`, `workloads/examples`, `validation/workloads`,",
             "with default options. No rule of the simulator may be made from those in *italics*,",
             "which are set aside by a hash of the name (`tools/validation/compiler_store.py`).",
+            "`PROGRAM.hlo.gz` is the text of the same module, where it is kept.",
             "",
             "| slice | programs |",
             "|---|---|",

@@ -163,7 +163,7 @@ TEST_F(LiveIntervalsTest, StatedPlaces) {
 })");
   EXPECT_EQ(Life("a"), FromTo("a", "c"));
   EXPECT_EQ(Buffer("b").inside, &Buffer("a") - lives_.buffers.data());
-  EXPECT_EQ(Life("c"), FromTo("c", "e"));
+  EXPECT_EQ(Life("c"), FromTo("c", "r"));
   EXPECT_EQ(Buffer("d").inside, -1);
 }
 
