@@ -152,6 +152,30 @@ CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carrie
 
 }  // namespace
 
+namespace {
+
+// Kernels that the TPU compiler adds itself (the metadata of ragged products) carry MLIR as text
+// and compute integers on the scalar core, element after element of their results. Of loops whose
+// lengths are data nothing more is known.
+std::optional<CustomCost> CostOfText(const Instruction& call, const std::string& body,
+                                     const target::Target& target) {
+  if (!body.starts_with("module")) return std::nullopt;
+  const auto operations = std::ranges::count(body, '\n');
+  int64_t elements = 0;
+  CustomCost cost;
+  for (const hlo::Shape* leaf : hlo::Leaves(call.shape())) {
+    elements += leaf->ElementCount();
+    cost.bytes += leaf->ByteSize();
+  }
+  cost.time = ToTime(Cycles(operations * elements), target.chip().clock);
+  cost.assumed.push_back(fmt::format(
+      "executes the {} lines of its text once for each of its {} results, a cycle a line",
+      operations, elements));
+  return cost;
+}
+
+}  // namespace
+
 void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& trips,
                   const target::Target& target) {
   std::optional<BodyCosts> costs;
@@ -163,6 +187,10 @@ void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& tr
       }
       if (!costs) costs.emplace(module, partitions, target);
       const std::optional<std::string> body = BodyOfCall(*call);
+      if (const auto scalar = body ? CostOfText(*call, *body, target) : std::nullopt) {
+        SetCustomCost(call, *scalar);
+        continue;
+      }
       std::string why = "it carries no body";
       NamedCost found;
       if (body) {

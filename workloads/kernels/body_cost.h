@@ -5,6 +5,9 @@
 // prices it. The tables that it reads ahead of its blocks are known where the program computes them
 // of constants; where partitions have different ones, the dearest counts.
 //
+// The TPU compiler adds kernels of its own whose body is MLIR as text, on the scalar core: they
+// take a cycle per line and element of their results.
+//
 // What cannot be priced so (an operation without a rule, a loop on data without a stated count) has
 // the kernel's own cost estimate, if it carries one. That counts FLOPs alone. They are taken to be
 // products as deep as the last dimension of the kernel's first large operand, the size of a head:
