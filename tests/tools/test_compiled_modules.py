@@ -6,7 +6,9 @@ import json
 import math
 import pathlib
 import re
+import resource
 import statistics
+import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -226,3 +228,44 @@ def test_runs_are_quiet(run: Run, tmp_path: pathlib.Path):
     done = run("run", tmp_path / "m.pb", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["workload"] == "matmul"
+
+
+def repeated(text: str, times: int) -> str:
+    """The module that does all of it so many times, one after the other."""
+    text = re.sub(r", (metadata=\{[^}]*\}|cross_program_prefetch_index=\d+)", "", text)
+    head, rest = text.split("\n", 1)
+    first, last = rest.index("ENTRY"), rest.index("\n}", rest.index("ENTRY"))
+    callees = rest[rest.index("\n%") : first]
+    signature, *body = rest[first:last].split("\n")
+    parameters = [line for line in body if "parameter(" in line]
+    own = set(re.findall(r"^%([\w.-]+) ", callees, re.M))
+    own |= set(re.findall(r"^ +(?:ROOT )?%([\w.-]+) =", "\n".join(body), re.M))
+    own -= {line.split()[0][1:] for line in parameters}
+    computations, entry = [head], [signature, *parameters]
+
+    def named(code: str, suffix: str, names: set[str] | None) -> str:
+        return re.sub(
+            r"%([\w.-]+)",
+            lambda m: m[0] + (suffix if names is None or m[1] in names else ""),
+            code,
+        )
+
+    for k in range(times):
+        computations.append(named(callees, f"_r{k}", None))
+        for line in body:
+            if line not in parameters:
+                code = named(line, f"_r{k}", own)
+                entry.append(code if k == times - 1 else code.replace("ROOT ", ""))
+    return "\n".join([*computations, *entry, "}", ""])
+
+
+def test_a_large_module_is_quick(binary: str, tmp_path: pathlib.Path):
+    module = next(path for path in TEXTS if path.name.startswith("attention_gradient"))
+    text = repeated(gzip.decompress(module.read_bytes()).decode(), 110)
+    assert text.count(" = ") > 20000
+    (tmp_path / "m.hlo").write_text(text)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    command = [binary, "run", tmp_path / "m.hlo", "--config", "v5e-1x1", "--quiet"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    # A fifth of a second on a quiet machine.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 3
