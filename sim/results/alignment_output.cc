@@ -308,8 +308,9 @@ AlignmentJsonValue PlacesPanel(const Alignment& a) {
        Column("waits", "signed ns"), Column("copies", "signed ns"), Column("rest", "signed ns"),
        Column("kernels of " + a.labels[0], "count"), Column("kernels of " + a.labels[1], "count")});
   for (const AlignedPlace& row : a.places) {
-    AlignmentJsonValue cells = {row.place.source, row.place.scope,
-                                ToNanoseconds(row.times[0].Sum()),
+    const bool nowhere = row.place.source.empty() && row.place.scope.empty();
+    AlignmentJsonValue cells = {nowhere ? std::string(kNoSource) : row.place.source,
+                                ScopeBehind(row.place), ToNanoseconds(row.times[0].Sum()),
                                 ToNanoseconds(row.times[1].Sum()), ToNanoseconds(row.Change())};
     for (const OpPart part : kOpParts) {
       cells.push_back(ToNanoseconds(row.times[1].In(part) - row.times[0].In(part)));

@@ -49,20 +49,24 @@ isa::OpPlaces PlacesOfFusion(const Instruction& fusion) {
   return places;
 }
 
-// How far it is looked for a use with a line: what is in between has none and is seldom longer.
-constexpr int kMostUses = 16;
+isa::Place PlaceOfResult(const Instruction& i) {
+  return i.opcode() == Opcode::kFusion ? PlacesOfFusion(i).main : PlaceOf(i);
+}
 
-// Where the first use of a value is that has a line; its own place if none has.
-isa::Place PlaceOfUse(const Instruction& value) {
+// How far it is looked for a line: what is in between has none and is seldom longer.
+constexpr int kMostSteps = 16;
+
+// Of what has no line: that of the first use which has one, else of what it is made from.
+isa::Place PlaceBeside(const Instruction& value) {
   std::vector<const Instruction*> uses(value.users().begin(), value.users().end());
-  for (size_t n = 0; n < uses.size() && n < kMostUses; ++n) {
-    const Instruction& use = *uses[n];
-    if (use.opcode() == Opcode::kFusion) {
-      if (const isa::Place place = PlacesOfFusion(use).main; !place.source.empty()) return place;
-    } else if (const isa::Place place = PlaceOf(use); !place.source.empty()) {
-      return place;
-    }
-    uses.insert(uses.end(), use.users().begin(), use.users().end());
+  for (size_t n = 0; n < uses.size() && n < kMostSteps; ++n) {
+    if (const isa::Place place = PlaceOfResult(*uses[n]); !place.source.empty()) return place;
+    uses.insert(uses.end(), uses[n]->users().begin(), uses[n]->users().end());
+  }
+  const Instruction* from = &value;
+  for (int n = 0; n < kMostSteps && !from->operands().empty(); ++n) {
+    from = from->operand(0);
+    if (const isa::Place place = PlaceOfResult(*from); !place.source.empty()) return place;
   }
   return PlaceOf(value);
 }
@@ -77,7 +81,7 @@ isa::PlacesOfOps PlacesOfOperations(const hlo::Module& module) {
       const bool lost = i->SourceLocation().empty() && !hlo::IsFree(i->opcode());
       if (!fusion && !lost) continue;
       isa::OpPlaces of = fusion ? PlacesOfFusion(*i) : isa::OpPlaces{PlaceOf(*i), {}};
-      if (of.main.source.empty()) of.main = PlaceOfUse(*i);
+      if (of.main.source.empty()) of.main = PlaceBeside(*i);
       const bool starts = hlo::IsAsyncStart(i->opcode());
       places.emplace(starts ? InfoOfWhole(*i).name : i->name(), std::move(of));
     }

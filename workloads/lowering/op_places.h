@@ -8,8 +8,9 @@
 namespace tpusim::lowering {
 
 // Of fusions, and of what has no line of its own, such as copies that a compiler put in: that is
-// where its result is used. In a fusion what only renames, widens or repeats values covers nothing.
-// By the names of reports, with scopes that are whole op_names.
+// where its result is used, or else where its operand is made. In a fusion what only renames,
+// widens or repeats values covers nothing. By the names of reports, with scopes that are whole
+// op_names.
 isa::PlacesOfOps PlacesOfOperations(const hlo::Module& module);
 
 }  // namespace tpusim::lowering
