@@ -5,6 +5,7 @@
 
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/lowering/operations.h"
+#include "workloads/lowering/streams.h"
 #include "workloads/passes/collectives/collectives.h"
 
 namespace tpusim::lowering {
