@@ -16,13 +16,13 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// A kernel is one operation of many lines. It counts where its matrix product is, or else where its
-// result is made.
-struct KernelPlaces {
+// Of an operation. A kernel is of many lines, and counts where its matrix product is, or else where
+// its result is made.
+struct OpPlaces {
   Place main;
-  std::vector<Place> covered;  // of what does work in it, each once, sorted
+  std::vector<Place> covered;  // of what does work in a fused kernel, each once, sorted
 };
-using PlacesOfKernels = std::map<std::string, KernelPlaces, std::less<>>;  // by operation
+using PlacesOfOps = std::map<std::string, OpPlaces, std::less<>>;  // by operation
 
 }  // namespace tpusim::isa
 

@@ -64,6 +64,11 @@ std::string TextBeside(const Place& place, const Place& other) {
                                     : LineText(place.source);
 }
 
+// Behind what PlaceText says.
+std::string ScopeBehind(const Place& place) {
+  return place.source.empty() || place.source == place.scope ? "" : place.scope;
+}
+
 std::string KindText(const KindTotals& kind) {
   if (kind.count == 0) return "-";
   const std::string all =
@@ -72,8 +77,8 @@ std::string KindText(const KindTotals& kind) {
 }
 
 AlignmentTable TotalsTable(const Alignment& a) {
-  AlignmentTable table = {{"made by", CompilerOf(a, 0), CompilerOf(a, 1),
-                           fmt::format("{} - {}", a.labels[1], a.labels[0])}};
+  AlignmentTable table = {
+      {"", a.labels[0], a.labels[1], fmt::format("{} - {}", a.labels[1], a.labels[0])}};
   const auto times = [&](const std::string& name, const Both<Picoseconds>& both) {
     table.push_back({name, TimeText(both[0]), TimeText(both[1]), TimeChange(both)});
   };
@@ -122,7 +127,7 @@ AlignmentTable PlacesTable(const Alignment& a, size_t top) {
   };
   for (size_t i = 0; i < shown; ++i) {
     const Place& place = rows[i]->place;
-    line(PlaceText(place), rows[i]->times, place.source.empty() ? "" : place.scope);
+    line(PlaceText(place), rows[i]->times, ScopeBehind(place));
   }
   if (shown < rows.size()) {
     Both<PartTimes> others;
@@ -179,7 +184,7 @@ AlignmentTable OnlyTable(const Alignment& a, std::string_view what, size_t top, 
   if (rows.empty()) return {};
   const size_t shown = RowsShown(rows.size(), top);
   AlignmentTable table = {
-      {ShownOf(what, shown, rows.size()), "<" + a.labels[0], "<" + a.labels[1]}};
+      {ShownOf(what, shown, rows.size()), "<" + a.labels[0], "<" + a.labels[1], "<scope"}};
   for (size_t i = 0; i < shown; ++i) {
     const auto& both = of(*rows[i]);
     for (size_t n = 0; n < std::max(both[0].size(), both[1].size()); ++n) {
@@ -187,6 +192,7 @@ AlignmentTable OnlyTable(const Alignment& a, std::string_view what, size_t top, 
       for (const auto& list : both) {
         table.back().push_back(n < list.size() ? text(list[n], rows[i]->place) : n == 0 ? "-" : "");
       }
+      table.back().push_back(n == 0 ? ScopeBehind(rows[i]->place) : "");
     }
   }
   return table;
@@ -200,11 +206,11 @@ AlignmentTable MemoryTable(const Alignment& a, size_t top) {
   if (rows.empty()) return {};
   const size_t shown = RowsShown(rows.size(), top);
   AlignmentTable table = {{ShownOf("HBM at the peak", shown, rows.size()), a.labels[0], a.labels[1],
-                           fmt::format("{} - {}", a.labels[1], a.labels[0]), "<of"}};
+                           fmt::format("{} - {}", a.labels[1], a.labels[0]), "<of", "<scope"}};
   for (size_t i = 0; i < shown; ++i) {
     const AlignedMemory& row = *rows[i];
     table.push_back({PlaceText(row.place), BytesText(row.bytes[0]), BytesText(row.bytes[1]),
-                     SignedBytesText(row.Change()), row.owner});
+                     SignedBytesText(row.Change()), row.owner, ScopeBehind(row.place)});
   }
   return table;
 }
@@ -302,8 +308,9 @@ AlignmentJsonValue PlacesPanel(const Alignment& a) {
        Column("waits", "signed ns"), Column("copies", "signed ns"), Column("rest", "signed ns"),
        Column("kernels of " + a.labels[0], "count"), Column("kernels of " + a.labels[1], "count")});
   for (const AlignedPlace& row : a.places) {
-    AlignmentJsonValue cells = {row.place.source, row.place.scope,
-                                ToNanoseconds(row.times[0].Sum()),
+    const bool nowhere = row.place.source.empty() && row.place.scope.empty();
+    AlignmentJsonValue cells = {nowhere ? std::string(kNoSource) : row.place.source,
+                                ScopeBehind(row.place), ToNanoseconds(row.times[0].Sum()),
                                 ToNanoseconds(row.times[1].Sum()), ToNanoseconds(row.Change())};
     for (const OpPart part : kOpParts) {
       cells.push_back(ToNanoseconds(row.times[1].In(part) - row.times[0].In(part)));
@@ -319,8 +326,8 @@ AlignmentJsonValue PlacesPanel(const Alignment& a) {
 std::optional<AlignmentJsonValue> TextPanel(const std::string& title, const std::string& note,
                                             const Alignment& a, const AlignmentTable& table) {
   if (table.empty()) return std::nullopt;
-  AlignmentJsonValue panel =
-      PanelOf(title, note, {Column("place"), Column(a.labels[0]), Column(a.labels[1])});
+  AlignmentJsonValue panel = PanelOf(
+      title, note, {Column("line"), Column(a.labels[0]), Column(a.labels[1]), Column("scope")});
   for (size_t i = 1; i < table.size(); ++i) panel["rows"].push_back(table[i]);
   return panel;
 }

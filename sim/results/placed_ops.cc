@@ -54,7 +54,7 @@ std::string_view PartName(OpPart part) {
 }
 
 PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
-                       const isa::PlacesOfKernels& kernels, bool by_tpu_compiler) {
+                       const isa::PlacesOfOps& known, bool by_tpu_compiler) {
   std::vector<Picoseconds> times(info.ops.size(), Picoseconds(0));
   for (size_t i = 0; i < info.ops.size(); ++i) {
     const sim::OpTotals& totals = timeline.ops[i];
@@ -74,8 +74,7 @@ PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeli
     // A kernel that takes no time is none; a collective may be hidden.
     if (placed.part != OpPart::kCollective && placed.time == Picoseconds(0)) continue;
     isa::Place place{op.scope, op.source};
-    if (const auto of = kernels.find(op.name);
-        of != kernels.end() && placed.part == OpPart::kKernel) {
+    if (const auto of = known.find(op.name); of != known.end()) {
       place = of->second.main;
       for (const isa::Place& covered : of->second.covered) {
         placed.covered.push_back(places.Of(WithoutPrimitive(covered)));

@@ -52,8 +52,9 @@ struct PlacedProgram {
   std::vector<PlacedOp> ops;  // empty: this was not asked for
 };
 
+// `known` has the places of those that are not only where the program says.
 PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
-                       const isa::PlacesOfKernels& kernels, bool by_tpu_compiler);
+                       const isa::PlacesOfOps& known, bool by_tpu_compiler);
 
 }  // namespace tpusim::results
 

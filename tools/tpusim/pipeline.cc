@@ -341,13 +341,13 @@ absl::StatusOr<std::string> SimulateToText(const std::string& workload, const st
                                            const ProgramFlags& program, const MachineFlags& machine,
                                            results::JsonDetail detail) {
   compiler::CompileOptions options = CompileOptionsOf(program);
-  options.kernel_places = detail == results::JsonDetail::kPlaced;
+  options.op_places = detail == results::JsonDetail::kPlaced;
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, config, program, options));
   ASSIGN_OR_RETURN(Simulated simulated, Simulate(prepared, machine));
-  if (options.kernel_places) {
+  if (options.op_places) {
     const compiler::CompileResult& compiled = prepared.compiled;
     simulated.report.placed = results::PlaceOps(compiled.program.info, simulated.timeline,
-                                                compiled.kernel_places, compiled.by_tpu_compiler);
+                                                compiled.op_places, compiled.by_tpu_compiler);
   }
   return results::ToJson(simulated.report, detail);
 }

@@ -12,8 +12,8 @@
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/lowering/kernel_places.h"
 #include "workloads/lowering/lower.h"
+#include "workloads/lowering/op_places.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/decode.h"
@@ -284,7 +284,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(LowerProgram(
       {placement, target, costs, trip_counts, options, context.facts->PlanOf(module, target)},
       machine, result));
-  if (options.kernel_places) result.kernel_places = lowering::PlacesOfFusions(module);
+  if (options.op_places) result.op_places = lowering::PlacesOfOperations(module);
   return result;
 }
 

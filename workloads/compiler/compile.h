@@ -59,8 +59,8 @@ struct CompileOptions {
   std::vector<std::string> explain;
   // Is given that once, before the program is lowered for the machine of the run.
   std::function<void(const LowerFor& lower)> scheduled;
-  // Whether it is asked which lines of the program every kernel covers.
-  bool kernel_places = false;
+  // Whether it is asked which lines of the program operations come from.
+  bool op_places = false;
   // Where to stop; what comes later is left empty in the result.
   Stage until = Stage::kStreams;
 };
@@ -71,7 +71,7 @@ struct CompileResult {
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
-  isa::PlacesOfKernels kernel_places;        // likewise, where that is asked
+  isa::PlacesOfOps op_places;                // likewise, where that is asked
   bool by_tpu_compiler = false;              // the TPU compiler wrote the module
   // What the program said beside its module, from kPartitioned on with mesh and partitions.
   tpusim::Workload workload;

@@ -9,6 +9,7 @@
 
 #include "configs/embedded_files.h"
 #include "configs/status_macros.h"
+#include "models/isa/program.h"
 #include "sim/results/scope.h"
 #include "sim/results/summary.h"
 #include "tests/sim/results/sample.h"
