@@ -37,8 +37,8 @@ class Recorder : public ici::FabricProbe {
 
   void RdmaEnded(const ici::RdmaRecord& record) override;
 
-  // For what moves time (fast_forward.h). Before a state is read and a mark is set, what is under way
-  // is settled.
+  // For what moves time (fast_forward.h). Before a state is read and a mark is set, what is under
+  // way is settled.
   void Settle(Picoseconds now);
   void Visit(steady::StateVisitor& visitor);
   // A moment to which records can be compared later. Totals of operations are many and few

@@ -53,8 +53,8 @@ class ReplayLog {
   // Everything since the mark happens `times` more times, `period` apart.
   void Repeat(size_t mark, int64_t period, int64_t times, uint64_t arrows) {
     TPUSIM_CHECK(period > 0 && times > 0, "a repetition without duration");
-    Part repeat{.first = mark, .last = parts_.size(), .period = period, .times = times,
-                .arrows = arrows};
+    Part repeat{
+        .first = mark, .last = parts_.size(), .period = period, .times = times, .arrows = arrows};
     for (size_t p = mark; p < parts_.size(); ++p) {
       repeat.earliest = std::min(repeat.earliest, parts_[p].earliest);
       repeat.latest = std::max(repeat.latest, parts_[p].latest);
@@ -97,7 +97,7 @@ class ReplayLog {
 
    private:
     const ReplayLog& log_;
-    size_t first_ = 0;                     // all before it is over
+    size_t first_ = 0;                    // all before it is over
     std::vector<int64_t> earliest_from_;  // of a part and all after it
   };
 

@@ -278,8 +278,8 @@ isa::PodProgram WindowedLayers(const configs::Config& config, int64_t layers) {
   kernel.grid = {{4, 1.0}};
   kernel.block = Compute(700);
   kernel.windows = {Input(400'000, 1), Output(30'000, 1)};
-  program.programs = {Share(isa::Loop{
-      layers, Share(isa::Loop{5, Share(start, kernel, isa::Done{0})}, Compute(3'000))})};
+  program.programs = {Share(
+      isa::Loop{layers, Share(isa::Loop{5, Share(start, kernel, isa::Done{0})}, Compute(3'000))})};
   return program;
 }
 

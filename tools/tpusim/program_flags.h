@@ -19,11 +19,11 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 
 // What the flags say about one program on one slice.
 struct ProgramFlags {
-  std::vector<std::string> overrides;     // --set NAME=VALUE
-  bool recompile = false;                 // --recompile
-  std::string xla_flags;                  // --xla-flags
-  std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
-  std::vector<std::string> branches;      // --branch NAME=k, checked too
+  std::vector<std::string> overrides;    // --set NAME=VALUE
+  bool recompile = false;                // --recompile
+  std::string xla_flags;                 // --xla-flags
+  std::vector<std::string> trip_counts;  // --trip-count LOOP=N, checked by the parser
+  std::vector<std::string> branches;     // --branch NAME=k, checked too
   std::string kernel_time = "machine";
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> costs;         // --cost NAME=TIME, checked too

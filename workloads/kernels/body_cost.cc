@@ -176,8 +176,9 @@ std::optional<CustomCost> CostOfText(const Instruction& call, const std::string&
 
 }  // namespace
 
-void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& trips,
-                  const target::Target& target) {
+std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
+                                      const KernelTrips& trips, const target::Target& target) {
+  std::vector<std::string> calls;
   std::optional<BodyCosts> costs;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* call : computation->instructions()) {
@@ -186,6 +187,7 @@ void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& tr
         continue;
       }
       if (!costs) costs.emplace(module, partitions, target);
+      calls.push_back(call->name());
       const std::optional<std::string> body = BodyOfCall(*call);
       if (const auto scalar = body ? CostOfText(*call, *body, target) : std::nullopt) {
         SetCustomCost(call, *scalar);
@@ -212,6 +214,7 @@ void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& tr
       }
     }
   }
+  return calls;
 }
 
 }  // namespace tpusim::kernels

@@ -17,6 +17,8 @@
 #define TPUSIM_WORKLOADS_KERNELS_BODY_COST_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
@@ -25,9 +27,9 @@
 namespace tpusim::kernels {
 
 // Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
-// neither. `trips` has the counts of loops inside kernels.
-void SetBodyCosts(hlo::Module& module, int64_t partitions, const KernelTrips& trips,
-                  const target::Target& target);
+// neither. `trips` has the counts of loops inside kernels. Returns the names of these calls.
+std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
+                                      const KernelTrips& trips, const target::Target& target);
 
 }  // namespace tpusim::kernels
 

@@ -128,7 +128,8 @@ TEST(CausesTest, RepetitionsThatAreNearlyTheSameEndWhereTheStateIsMovedTo) {
   EXPECT_EQ(causes.At(main), Ps(81));
   EXPECT_EQ(causes.At(idle), Ps(0));
   causes.Finished(main);
-  EXPECT_THAT(PathOf(causes), ElementsAre(Row(1, Spent::kMxu, 4 + 28), Row(2, Spent::kIci, 7 + 42)));
+  EXPECT_THAT(PathOf(causes),
+              ElementsAre(Row(1, Spent::kMxu, 4 + 28), Row(2, Spent::kIci, 7 + 42)));
 }
 
 TEST(CausesTest, RepetitionsInsideOfRepetitions) {

@@ -48,7 +48,8 @@ TEST(Call, LabelsOfABodyCountWhereverItIsCalled) {
   EXPECT_THAT(Message(Verify(program, Pair())), EndsWith("label 'while.1' does not end"));
   body.push_back({Call{Share({{Label{0, false}}, {Label{0, false}}})}});
   program.programs[1] = Share(body);
-  EXPECT_THAT(Message(Verify(program, Pair())), EndsWith("label 'while.1' ends without having begun"));
+  EXPECT_THAT(Message(Verify(program, Pair())),
+              EndsWith("label 'while.1' ends without having begun"));
 }
 
 TEST(Call, BodiesMustBeRight) {
@@ -91,11 +92,8 @@ TEST(Call, ReadsAsIfItStoodThere) {
   program.programs.pop_back();
   program.program_of_device = {0, 0};
   const std::string called = Disassemble(program);
-  program.programs[0] = Share({{Block{}},
-                               {Label{0, true}},
-                               {Loop{3, Share({{Rdma{}}})}},
-                               {Label{0, false}},
-                               {Block{}}});
+  program.programs[0] = Share(
+      {{Block{}}, {Label{0, true}}, {Loop{3, Share({{Rdma{}}})}}, {Label{0, false}}, {Block{}}});
   EXPECT_EQ(called, Disassemble(program));
 }
 

@@ -1,10 +1,11 @@
+#include "workloads/lowering/streams.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/lowering/streams.h"
 #include "workloads/passes/collectives/collectives.h"
 
 namespace tpusim::lowering {

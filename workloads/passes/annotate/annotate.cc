@@ -89,8 +89,10 @@ absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& co
   const std::vector<std::string> before = WrittenAttributes(module);
   const kernels::KernelTrips unknown = [](const tpusim::KernelLoop&) { return std::nullopt; };
   const kernels::KernelTrips& trips = context.stated->kernel_trips;
-  kernels::SetBodyCosts(module, context.stated->partitions, trips ? trips : unknown,
-                        context.target);
+  for (const std::string& call : kernels::SetBodyCosts(module, context.stated->partitions,
+                                                       trips ? trips : unknown, context.target)) {
+    context.records.Add(reasons::kBodyPriced, call);
+  }
   const std::vector<kernels::NamedCost>& costs = context.stated->kernel_costs;
   const std::vector<std::vector<std::string>> users = kernels::SetCustomCosts(module, costs);
   for (size_t n = 0; n < costs.size(); ++n) {

@@ -22,6 +22,8 @@ inline constexpr Reason kArgumentsDonated{
 inline constexpr Reason kKernelCostStated{"state-kernel-costs.stated", kChanged,
                                           "{subject} costs what --kernel-cost {name} states"};
 
+inline constexpr Reason kBodyPriced{"state-kernel-costs.body", kChanged,
+                                    "{subject} costs what its body says"};
 inline constexpr Reason kTripsWritten{"state-trip-counts.written", kChanged,
                                       "{subject} {sentence}"};
 
