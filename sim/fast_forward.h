@@ -44,9 +44,9 @@ namespace tpusim::sim {
 
 class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
-  // `pod`: the root of all modules. `names_matter`: no loop is passed over whose passes have names
-  // of their own. It stops the simulation if the step would take longer than kLongestStep
-  // (longest_step.h).
+  // `pod`: the root of all modules. With `names_matter` (a trace is recorded) every pass of a loop
+  // is executed whose operations have other names in each pass. The module stops the simulation if
+  // the step would take longer than kLongestStep (longest_step.h).
   FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder,
               const events::Faults& faults, bool names_matter = false,
               events::Causes* causes = nullptr);

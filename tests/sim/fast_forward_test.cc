@@ -257,10 +257,10 @@ TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
   EXPECT_GT(fewer, 5);
 }
 
-// Windowed einsums of a loop over layers: everybody works on what it has while it sends that on
-// to the next device, row by row of a 4 x 4 slice. Where a row ends that is two hops, and the links
-// round the rows have more to carry, so that devices differ in their loads and in when they begin
-// a pass.
+// Windowed einsums of a loop over layers: each device multiplies the shard that it has while it
+// sends that to the next device, row by row of a 4 x 4 slice. Where a row ends that is two hops,
+// and the links round the rows have more to carry, so that devices differ in their loads and in
+// when they begin a pass.
 isa::PodProgram WindowedLayers(const configs::Config& config, int64_t layers) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
   const auto devices = static_cast<int32_t>(config.devices());

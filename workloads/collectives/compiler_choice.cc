@@ -158,8 +158,8 @@ CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64
 
 namespace {
 
-// The row of what is printed; the first of those with other colors where none has as many. Nothing:
-// no row prints that.
+// The row of the table that prints this emitter and strategy: with as many colors, else the first.
+// Nothing: no row prints them.
 std::optional<size_t> RowOf(const StatedEmitter& stated, int axes, const ChoiceTable& table) {
   std::optional<size_t> found;
   for (size_t i = 0; i < table.rows.size(); ++i) {

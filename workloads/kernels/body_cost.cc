@@ -20,6 +20,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/kernels/known_elements.h"
+#include "workloads/kernels/limits.h"
 #include "workloads/mosaic/bytecode.h"
 #include "workloads/mosaic/price.h"
 
@@ -32,10 +33,6 @@ using hlo::Shape;
 using mosaic::Call;
 
 constexpr std::string_view kPallasTarget = "tpu_custom_call";
-// Vector registers of a TensorCore, each of all sublanes and lanes: 64 on every TPU so far.
-constexpr int64_t kRegisters = 64;
-// Partitions that are told apart by what they know.
-constexpr int64_t kMostPartitions = 256;
 
 // The serialised kernel; nullopt: the call carries none.
 std::optional<std::string> BodyOfCall(const Instruction& call) {
@@ -65,9 +62,11 @@ Call::Array ArrayOf(const Shape& shape) {
 class BodyCosts {
  public:
   BodyCosts(const hlo::Module& module, int64_t partitions, const target::Target& target)
-      : calls_(module), partitions_(std::clamp<int64_t>(partitions, 1, kMostPartitions)) {
+      : calls_(module),
+        partitions_(std::clamp<int64_t>(partitions, 1, limits::kTablePartitions.most())) {
+    if (partitions > partitions_) limits::kTablePartitions.Reached(partitions - partitions_);
     const configs::ChipParams& chip = target.chip();
-    facts_.register_bytes = kRegisters * chip.vpu.sublanes * chip.vpu.lanes * 4;
+    facts_.register_bytes = chip.vpu.registers * chip.vpu.sublanes * chip.vpu.lanes * 4;
     facts_.weights = WeightsOf(chip);
   }
 

@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/hlo/rules/scalar_value.h"
+#include "workloads/kernels/limits.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -16,10 +17,12 @@ using hlo::Opcode;
 using hlo::Shape;
 using Elements = std::optional<std::vector<int64_t>>;
 
-// Larger arrays tell no kernel what to do.
-constexpr int64_t kMostElements = int64_t{1} << 22;
-// What is used twice is computed twice, so that the length of an expression is limited, too.
-constexpr int kDeepestExpression = 64, kLongestExpression = 4096;
+// Whether `count` is more than a limit allows.
+bool Beyond(const Limit& limit, int64_t count) {
+  if (count <= limit.most()) return false;
+  limit.Reached();
+  return true;
+}
 
 // Calls with the place in `shape` of each of its elements in turn.
 template <typename Call>
@@ -47,8 +50,8 @@ class Evaluation {
 
   Elements Of(const Instruction& i) {
     if (!i.shape().IsArray() || !hlo::IsWholeNumber(i.shape().element_type)) return std::nullopt;
-    if (i.shape().ElementCount() > kMostElements || depth_ >= kDeepestExpression ||
-        ++steps_ > kLongestExpression) {
+    if (Beyond(limits::kTableElements, i.shape().ElementCount()) ||
+        Beyond(limits::kTableDepth, depth_ + 1) || Beyond(limits::kTableOperations, ++steps_)) {
       return std::nullopt;
     }
     const bool constant = i.opcode() == Opcode::kConstant;
@@ -203,7 +206,7 @@ class Evaluation {
 
   // What a loop hands on from pass to pass as it was before it; what a call gets.
   Elements OfTuple(const Instruction& tuple, int64_t index) {
-    if (depth_ >= kDeepestExpression) return std::nullopt;
+    if (Beyond(limits::kTableDepth, depth_ + 1)) return std::nullopt;
     if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));
     if (tuple.opcode() == Opcode::kOptBarrier) return OfTuple(*tuple.operand(0), index);
     if (tuple.opcode() != Opcode::kParameter) return std::nullopt;

@@ -243,7 +243,8 @@ PointCosts Body::Repeated(const ForLoop& loop, const Numbers& trips, Scope* scop
 // what is made of nothing but known numbers is in the result.
 std::optional<Body::Columns> Body::Carried(const ForLoop& loop, const Numbers& trips,
                                            Scope* outer) {
-  // Exact values from outside, by the value that stands for them inside.
+  // Known numbers that the loop begins with, by the argument of its body that has them: those that
+  // all passes leave as they are, and those of the pass that is looked at.
   std::map<const Value*, Column> fixed, now;
   for (size_t n = 0; n < loop.formals.size(); ++n) {
     const Value* formal = loop.formals[n];

@@ -48,7 +48,8 @@ struct Attribute {
   int64_t integer = 0;                 // of a float: its bits; of a location: its line
   std::vector<int64_t> integers = {};  // of constant elements: the only one, if all are equal
   const Type* type = nullptr;
-  // Of an array; of a location: those that it stands for, the callee's before the caller's.
+  // Of an array attribute its elements; of a location that is made of several, these locations,
+  // the callee's before the caller's.
   std::vector<const Attribute*> elements = {};
   std::vector<std::pair<std::string, const Attribute*>> entries = {};
 

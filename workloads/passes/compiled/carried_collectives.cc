@@ -82,6 +82,17 @@ std::vector<int64_t> TrimParameters(Computation* body) {
   return kept;
 }
 
+// Whether only one instruction of the module calls `body`.
+bool RunsAlone(const Computation& body) {
+  int64_t callers = 0;
+  for (const Computation* computation : body.parent()->computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      callers += std::ranges::count(i->called(), &body);
+    }
+  }
+  return callers == 1;
+}
+
 // The kernel without what it carried. Error: something still uses that.
 absl::Status Unload(Instruction* fusion, OrderEdit& order) {
   Computation* computation = fusion->parent();
@@ -92,6 +103,10 @@ absl::Status Unload(Instruction* fusion, OrderEdit& order) {
     if (CarriedAs(*tuple->operand(n)) == Carried::kNo) kept.push_back(static_cast<int64_t>(n));
   }
   if (kept.empty()) return NoRule(fusion->Describe() + " carries a collective and does nothing");
+  if (!RunsAlone(*body)) {
+    return NoRule(fmt::format("{} and another instruction call {}, which carries a collective",
+                              fusion->Describe(), body->name()));
+  }
   std::vector<Instruction*> values;
   std::vector<hlo::Shape> shapes;
   for (const int64_t n : kept) {
@@ -257,6 +272,10 @@ absl::StatusOr<bool> JoinCarried(Computation* computation, OrderEdit& order,
       return NoRule(begin->Describe() + " begins no collective of its operands");
     }
     for (const Instruction* element : begin->users()) {
+      if (element->opcode() != Opcode::kGetTupleElement || element->IsRoot()) {
+        return NoRule(
+            fmt::format("{} uses the state of {}", element->Describe(), collective->name()));
+      }
       for (const Instruction* user : element->users()) {
         if (user == end) continue;
         return NoRule(fmt::format("{} uses the state of {}", user->Describe(), collective->name()));

@@ -58,7 +58,7 @@ const Instruction* AllReduceIn(const Instruction& fusion) {
 
 // Nothing: `element` is no piece of what `all_reduce` makes of an operand of the fusion.
 std::optional<Scattered> ScatteredBy(const Instruction& fusion, const Instruction& all_reduce,
-                                     const Instruction* element) {
+                                     const Instruction* element, int64_t members) {
   const Instruction* cut = Past(element, Opcode::kBitcast);
   if (cut->opcode() != Opcode::kDynamicSlice) return std::nullopt;
   const Instruction* sum = Past(cut->operand(0), Opcode::kBitcast);
@@ -74,6 +74,8 @@ std::optional<Scattered> ScatteredBy(const Instruction& fusion, const Instructio
   if (input->opcode() != Opcode::kParameter) return std::nullopt;
   const auto dimension = CutDimension(cut->operand(0)->shape(), cut->shape());
   if (!dimension) return std::nullopt;
+  const int64_t parts = cut->operand(0)->shape().dims[*dimension] / cut->shape().dims[*dimension];
+  if (parts != members) return std::nullopt;
   const Shape& summed = pad != nullptr ? pad->shape() : input->shape();
   const bool as_it_lies = cut == element && cut->operand(0)->shape().dims == summed.dims;
   return Scattered{fusion.operand(input->attrs().parameter_number()), pad, element->shape(),
@@ -171,9 +173,12 @@ absl::StatusOr<bool> UnwrapScatters(Computation* computation, OrderEdit& order,
     const std::vector<Instruction*> elements = root->opcode() == Opcode::kTuple
                                                    ? root->operands()
                                                    : std::vector{fusion->called()[0]->root()};
+    ASSIGN_OR_RETURN(const auto groups,
+                     hlo::ReplicaGroups(*all_reduce, context.stated->partitions));
+    const auto members = static_cast<int64_t>(groups[0].size());
     std::vector<Scattered> arrays;
     for (const Instruction* element : elements) {
-      std::optional<Scattered> array = ScatteredBy(*fusion, *all_reduce, element);
+      std::optional<Scattered> array = ScatteredBy(*fusion, *all_reduce, element, members);
       if (!array) {
         return NoRule(
             fmt::format("no rule for {}: it fuses an all-reduce with more than the "
