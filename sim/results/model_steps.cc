@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/results/step_categories.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -23,6 +24,13 @@ constexpr double kNamed = 0.03;
 std::string UtilizationText(const Outcome& o, Picoseconds step) {
   const double utilization = ModelFlopsUtilization(o, step);
   return utilization > 0 ? fmt::format("{:.1f}%", 100 * utilization) : "";
+}
+
+// "28.02 GiB", and how far from what was measured: "28.02 GiB (-2%)".
+std::string PeakText(const Outcome& o) {
+  const std::string peak = BytesText(o.peak_hbm);
+  if (o.measurement.peak_hbm == Bytes(0)) return peak;
+  return fmt::format("{} ({:+.0f}%)", peak, 100 * (Ratio(o.peak_hbm, o.measurement.peak_hbm) - 1));
 }
 
 // "MXU 72%, ICI 20%"
@@ -78,7 +86,7 @@ void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
     if (!IsModelStep(m)) continue;
     table.push_back({m.id, m.chip, m.reproducibility, TimeText(m.measured), TimeText(o.simulated),
                      fmt::format("{:+.1f}%", 100 * o.Error()), UtilizationText(o, m.measured),
-                     UtilizationText(o, o.simulated), BytesText(o.peak_hbm),
+                     UtilizationText(o, o.simulated), PeakText(o),
                      o.peak_hbm <= o.usable_hbm ? "yes" : "NO", m.name, PathText(o)});
   }
   if (table.size() == 1) return;
@@ -102,6 +110,10 @@ nlohmann::ordered_json ModelStepJson(const Outcome& o) {
                                  {"usable_hbm_bytes", o.usable_hbm.value()},
                                  {"critical_path_ns", path},
                                  {"assumptions", o.measurement.assumptions}};
+  if (o.measurement.peak_hbm > Bytes(0)) {
+    json["measured_peak_hbm_bytes"] = o.measurement.peak_hbm.value();
+  }
+  if (!o.measurement.categories.empty()) json["categories"] = StepCategoriesJson(o);
   if (o.measurement.model_flops > 0) {
     json["model_flops"] = o.measurement.model_flops;
     json["measured_mfu"] = ModelFlopsUtilization(o, o.measurement.measured);

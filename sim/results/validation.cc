@@ -12,6 +12,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/model_steps.h"
+#include "sim/results/step_categories.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -82,6 +83,22 @@ class Reader {
     }
     for (const Json& text : list) texts.push_back(text.get<std::string>());
     return texts;
+  }
+
+  // {"category": milliseconds, ...}
+  std::vector<CategoryTime> Categories(const char* key) {
+    std::vector<CategoryTime> categories;
+    if (!Has(key)) return categories;
+    const Json& times = object_[key];
+    if (!times.is_object()) Complain(key, "is not an object of milliseconds by category");
+    for (const auto& [name, time] : times.items()) {
+      if (!time.is_number() || !(time.get<double>() > 0 && time.get<double>() < 1e9)) {
+        Complain(key, "has a category that is not a number of milliseconds above 0");
+        return categories;
+      }
+      categories.push_back({name, FromSeconds(time.get<double>() * 1e-3)});
+    }
+    return categories;
   }
 
   Role RoleOf(const char* key) {
@@ -201,6 +218,11 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
     if (reader.Has("model_flops")) {
       m.model_flops = reader.Positive("model_flops", /*below=*/1e21, "is not a number of FLOPs");
     }
+    m.categories = reader.Categories("categories_ms");
+    if (reader.Has("peak_hbm_gib")) {
+      const double gib = reader.Positive("peak_hbm_gib", /*below=*/1e6, "is not a number of GiB");
+      m.peak_hbm = Bytes(std::llround(gib * (int64_t{1} << 30)));
+    }
     m.xla_flags = reader.Text("xla_flags", /*required=*/false);
     m.assumptions = reader.Texts("assumptions");
     m.role = reader.RoleOf("role");
@@ -229,11 +251,14 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
 }
 
 absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement) {
-  Outcome outcome{measurement, report.step_time};
+  Outcome outcome;
+  outcome.measurement = measurement;
+  outcome.simulated = report.step_time;
   outcome.peak_hbm = report.peak.hbm();
   outcome.usable_hbm = report.usable.hbm();
   outcome.peak_flops_per_second = report.peak_flops_per_second;
   outcome.critical_path = report.critical_path;
+  outcome.categories = SimulatedCategories(report, measurement);
   if (measurement.quantity == kStepTime) return outcome;
   Picoseconds total(0);
   int64_t count = 0;
@@ -268,6 +293,7 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
   for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
   lines.emplace_back();
   AddModelSteps(outcomes, width, lines);
+  AddStepCategories(outcomes, width, lines);
   AddErrors(outcomes, width, lines);
   AddPending(pending, width, lines);
   return fmt::format("{}\n", fmt::join(lines, "\n"));

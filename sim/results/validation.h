@@ -24,6 +24,12 @@ namespace tpusim::results {
 
 enum class Role { kCalibration, kValidation, kUpperBound };
 
+// What a category of XProf takes of a step.
+struct CategoryTime {
+  std::string name;
+  Picoseconds time;
+};
+
 struct Measurement {
   std::string id, name, chip;
   std::string kind;      // "matmul", "collective", ...: what averages are taken over
@@ -32,7 +38,9 @@ struct Measurement {
   Picoseconds measured;
   // Of one device, as the source counts them: what its model FLOP rate means; 0: not said.
   double model_flops = 0;
-  std::string xla_flags;  // that the source ran the TPU compiler with
+  std::vector<CategoryTime> categories;  // of a step (step_categories.h); empty: not measured
+  Bytes peak_hbm{0};                     // of one device; 0: not measured
+  std::string xla_flags;                 // that the source ran the TPU compiler with
   Role role = Role::kValidation;
   std::string reproducibility;  // "A": exact program and conditions are known, to "C"
   std::string source, note;
@@ -62,6 +70,7 @@ struct Outcome {
   Bytes peak_hbm{0}, usable_hbm{0};
   FlopsPerSecond peak_flops_per_second{0};
   PathTimes critical_path{};
+  std::vector<Picoseconds> categories;  // of every measured one, the simulated time
 
   // Relative to the measured value; negative: simulated faster.
   double Error() const;

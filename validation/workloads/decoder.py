@@ -126,6 +126,7 @@ class Decoder:
     one_hot_embedding: bool = False  # A product looks tokens up
     narrow_logits: bool = False  # bfloat16 out of the product
     longest_turn: float = 500_000.0  # Of rotary positions
+    query_key_norms: bool = False  # Each head's queries and keys are normalized
     narrow_turns: bool = False  # Rotary positions in bfloat16, but for the angles
     norm_epsilon: float = 1e-6
 
@@ -150,6 +151,9 @@ class Decoder:
             )
         else:
             arrays |= {"query": query, "key": grouped, "value": grouped}
+        if self.query_key_norms:
+            of_head = Array((self.head,), (None,))
+            arrays |= {"scale_query": of_head, "scale_key": of_head}
         arrays |= {"out": out, "scale_mlp": scale}
         if self.fused_projections and self.gated:
             arrays["gate_up"] = Array((self.width, 2, self.mlp), ("mlp_embed", None, "mlp"))
@@ -298,6 +302,9 @@ def attention(model: Decoder, layout: Layout, w: Weights, x: jax.Array) -> jax.A
             split(jnp.einsum("bsw,whd->bshd", x, w[name].astype(x.dtype)), name)
             for name in ("query", "key", "value")
         )
+    if model.query_key_norms:
+        query = normalize(query, w["scale_query"], model.norm_epsilon)
+        key = normalize(key, w["scale_key"], model.norm_epsilon)
     query, key = rotate(model, query), rotate(model, key)
     if model.splash:
         mixed = splash(model.splash, layout, query, key, value)

@@ -39,6 +39,7 @@ class Model:
     head: int = 128
     gated: bool = True
     longest_turn: float = 10_000.0
+    query_key_norms: bool = False
 
 
 # MaxText pyconfig.get_individual_scales, and its files of models.
@@ -53,6 +54,9 @@ MODELS = {
     "mistral_7b": Model(4096, 32, 14336, 32, kv_heads=8, longest_turn=1_000_000.0),
     "llama2_70b": Model(8192, 64, 28672, 80, kv_heads=8),
     "llama3_70b": Model(8192, 64, 28672, 80, 128_256, kv_heads=8, longest_turn=500_000.0),
+    "qwen3_8b": Model(
+        4096, 32, 12288, 36, 151_936, kv_heads=8, longest_turn=1_000_000.0, query_key_norms=True
+    ),
     "llama3_405b": Model(16384, 128, 53248, 126, 128_256, kv_heads=8, longest_turn=500_000.0),
 }
 
@@ -108,6 +112,7 @@ class Run:
             gated=sizes.gated,
             vocabulary=sizes.vocabulary,
             longest_turn=sizes.longest_turn,
+            query_key_norms=sizes.query_key_norms,
             sequence=self.sequence,
             batch=self.batch * math.prod(self.mesh.values()),
             fused_projections=self.fused_projections,
@@ -198,6 +203,16 @@ RUNS = {
         Remat(offload=("layer_input", "query", "key", "value", "out")),
         sequence=8192,
         splash=WIDE_SPLASH,
+    ),
+    "train_qwen3_8b_v6e_8": Run(
+        "qwen3_8b",
+        "v6e-2x4",
+        {"fsdp": 8},
+        3,
+        Remat(offload=("layer_input", "query", "key", "value", "out")),
+        sequence=8192,
+        splash=WIDE_SPLASH,
+        weights="bfloat16",
     ),
     "train_llama3_405b_v5p_512": Run(
         "llama3_405b",

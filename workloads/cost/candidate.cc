@@ -52,7 +52,8 @@ class Fuser {
                               ? results[0]
                               : computation_.Add(Opcode::kTuple, fused_.shape, results, "results"));
     const Part hero = HeroOf(graph_, candidate_.members);
-    fused_.kind = hero == Part::kProduct ? "kOutput" : hero == Part::kReduce ? "kInput" : "kLoop";
+    // As the TPU compiler has it, around reductions too.
+    fused_.kind = hero == Part::kProduct ? "kOutput" : "kLoop";
     return std::move(fused_);
   }
 

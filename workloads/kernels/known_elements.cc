@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
@@ -81,6 +82,10 @@ class Evaluation {
       case Opcode::kCopy:
       case Opcode::kOptBarrier:
         return Of(*i.operand(0));
+      case Opcode::kCopyDone:
+        return Of(*hlo::StartOf(i).operand(0));
+      case Opcode::kFusion:
+        return OfFusion(i);
       case Opcode::kIota: {
         const auto axis = static_cast<size_t>(hlo::OnlyDimension(i));
         std::vector<int64_t> elements;
@@ -198,10 +203,41 @@ class Evaluation {
     return elements;
   }
 
+  // Its root, with its operands as parameters.
+  Elements OfFusion(const Instruction& fusion) {
+    fusions_.push_back(&fusion);
+    Elements elements = Of(*fusion.called()[0]->root());
+    fusions_.pop_back();
+    return elements;
+  }
+
   Elements OfParameter(const Instruction& parameter) {
+    if (!fusions_.empty() && parameter.parent() == fusions_.back()->called()[0]) {
+      const Instruction& fusion = *fusions_.back();
+      fusions_.pop_back();  // What it reads is outside.
+      const auto number = static_cast<size_t>(parameter.attrs().parameter_number());
+      Elements elements = Of(*fusion.operand(number));
+      fusions_.push_back(&fusion);
+      return elements;
+    }
     const Instruction* caller = OnlyCallerOf(parameter);
     if (caller == nullptr || caller->opcode() != Opcode::kCall) return std::nullopt;
     return Of(*caller->operand(static_cast<size_t>(parameter.attrs().parameter_number())));
+  }
+
+  // Element `index` of what a loop starts with, if every pass hands it on as it is.
+  Elements OfLoop(const Instruction& loop, int64_t index) {
+    const Instruction* root = loop.called()[0]->root();
+    if (root->opcode() != Opcode::kTuple) return std::nullopt;
+    const Instruction* next = root->operand(static_cast<size_t>(index));
+    if (next->opcode() != Opcode::kGetTupleElement ||
+        next->operand(0)->opcode() != Opcode::kParameter || next->attrs().tuple_index() != index) {
+      return std::nullopt;
+    }
+    ++depth_;
+    Elements elements = OfTuple(*loop.operand(0), index);
+    --depth_;
+    return elements;
   }
 
   // What a loop hands on from pass to pass as it was before it; what a call gets.
@@ -209,6 +245,7 @@ class Evaluation {
     if (Beyond(limits::kTableDepth, depth_ + 1)) return std::nullopt;
     if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));
     if (tuple.opcode() == Opcode::kOptBarrier) return OfTuple(*tuple.operand(0), index);
+    if (tuple.opcode() == Opcode::kWhile) return OfLoop(tuple, index);
     if (tuple.opcode() != Opcode::kParameter) return std::nullopt;
     const Instruction* caller = OnlyCallerOf(tuple);
     if (caller == nullptr) return std::nullopt;
@@ -216,19 +253,9 @@ class Evaluation {
       return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())),
                      index);
     }
-    if (caller->opcode() != Opcode::kWhile) return std::nullopt;
-    const Instruction* root =
-        calls_.LoopOf(*tuple.parent()) == caller ? tuple.parent()->root() : nullptr;
-    if (root == nullptr || root->opcode() != Opcode::kTuple) return std::nullopt;
-    const Instruction* next = root->operand(static_cast<size_t>(index));
-    if (next->opcode() != Opcode::kGetTupleElement || next->operand(0) != &tuple ||
-        next->attrs().tuple_index() != index) {
-      return std::nullopt;
-    }
-    ++depth_;
-    Elements elements = OfTuple(*caller->operand(0), index);
-    --depth_;
-    return elements;
+    const bool loop =
+        caller->opcode() == Opcode::kWhile && calls_.LoopOf(*tuple.parent()) == caller;
+    return loop ? OfLoop(*caller, index) : std::nullopt;
   }
 
   const Instruction* OnlyCallerOf(const Instruction& parameter) {
@@ -240,6 +267,7 @@ class Evaluation {
   int64_t partition_;
   bool everywhere_ = true;
   const hlo::CallGraph& calls_;
+  std::vector<const Instruction*> fusions_;  // being evaluated, the outermost first
   int depth_ = 0, steps_ = 0;
 };
 

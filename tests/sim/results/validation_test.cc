@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kWidth = 132;
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -68,6 +69,50 @@ TEST(ValidationTest, WrongFilesAreToldWhere) {
   EXPECT_THAT(ErrorOf(with("\"v5e\"", "5")), HasSubstr("\"chip\" is not a text"));
 }
 
+std::string WithCategories(const std::string& categories) {
+  std::string row = kRow;
+  row.replace(row.find("matmul"), 6, "training");
+  row.replace(row.find(R"("role")"), 0, R"("peak_hbm_gib":2,"categories_ms":)" + categories + ",");
+  return File(row);
+}
+
+TEST(ValidationTest, CategoriesOfAStepAreComparedOneByOne) {
+  const auto parsed = ParseMeasurements(
+      WithCategories(R"({"loop fusion":8,"convolution fusion":10,"exposed all-gather":2})"));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Measurement& measured = parsed->rows[0];
+  ASSERT_EQ(measured.categories.size(), 3u);
+  EXPECT_EQ(measured.categories[0].time, Microseconds(8000));
+  EXPECT_EQ(measured.peak_hbm, Bytes(int64_t{2} << 30));
+
+  Report report;
+  report.step_time = Microseconds(18'000);
+  const auto add = [&report](const char* name, int64_t us) {
+    RollupRow row;
+    row.name = name;
+    row.time = Microseconds(us);
+    report.rollups.Of(RollupBy::kCategory).push_back(row);
+  };
+  add("loop fusion", 6000);
+  add("convolution fusion", 10'500);
+  add("copy", 1500);
+  const absl::StatusOr<Outcome> outcome = OutcomeOf(report, measured);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_THAT(outcome->categories,
+              ::testing::ElementsAre(Microseconds(6000), Microseconds(10'500), Picoseconds(0)));
+  // Differences beside the measured step of 20 us.
+  const std::string text = FormatValidation({*outcome}, {}, 200);
+  EXPECT_THAT(text, ContainsRegex("loop fusion +8.000 ms +6.000 ms +-25.0% +-10000.0%"));
+  EXPECT_THAT(text, ContainsRegex("convolution fusion +10.00 ms +10.50 ms +\\+5.0%"));
+  EXPECT_THAT(text, ContainsRegex("exposed all-gather +2.000 ms +0 ns +-100.0%"));
+}
+
+TEST(ValidationTest, WrongCategoriesAreToldWhere) {
+  EXPECT_THAT(ErrorOf(WithCategories("3")), HasSubstr("\"categories_ms\" is not an object"));
+  EXPECT_THAT(ErrorOf(WithCategories(R"({"loop fusion":-1})")),
+              HasSubstr("not a number of milliseconds above 0"));
+}
+
 TEST(ValidationTest, NothingIsFittedToAStepOfAModel) {
   const auto row = [](const std::string& kind, const std::string& role) {
     std::string text = kRow;
@@ -118,10 +163,11 @@ TEST(ValidationTest, ErrorsAreAveragedByChipKindAndRole) {
 }
 
 TEST(ValidationTest, PendingRowsAreListedByReason) {
-  const std::string text = FormatValidation({}, {{"T1 a", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T1 b", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T2", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T3", "v6e", "x", "1 s", "training", "s"}},
+  const std::string text = FormatValidation({},
+                                            {{"T1 a", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T1 b", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T2", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T3", "v6e", "x", "1 s", "training", "s"}},
                                             kWidth);
   EXPECT_THAT(text, ::testing::ContainsRegex("v4 +3 +no such memory +T1 T2"));
   EXPECT_THAT(text, ::testing::ContainsRegex("v6e +1 +training +T3"));

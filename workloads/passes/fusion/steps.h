@@ -63,8 +63,7 @@ bool ReuseResults(Plan& plan, const Records& records);
 // From a plan to fusion instructions.
 //
 // Puts a fusion in the place of every group of the plan that is more than one
-// instruction: kOutput around a product, kInput around a reduction, else kLoop; with
-// several results it makes a tuple. Returns whether there was one.
+// instruction: kOutput around a product, else kLoop; with several results it makes a tuple. Returns whether there was one.
 bool BuildFusions(hlo::Computation& computation, const Plan& plan);
 
 }  // namespace tpusim::passes::fusion
