@@ -58,9 +58,9 @@ outer {
 }
 ENTRY e {
   c = s32[4] constant({5, 6, 7, 8})
-  ROOT f = s32[2] fusion(c), kind=kLoop, calls=outer
+  ROOT result = s32[2] fusion(c), kind=kLoop, calls=outer
 })",
-                 "f"),
+                 "result"),
               Optional(ElementsAre(12, 14)));
 }
 
