@@ -15,7 +15,7 @@ namespace tpusim::results {
 namespace {
 
 using isa::Place;
-using PlaceKey = Place;  // without numbers in the scope
+using PlaceKey = Place;  // without numbers in the scope and folders in the source
 using PlaceKeys = std::set<PlaceKey>;
 
 Picoseconds AbsoluteTime(Picoseconds t) { return std::max(t, Picoseconds(0) - t); }
@@ -29,15 +29,26 @@ class PlaceTable {
     Place kept = place;
     if (by_ == AlignBy::kSource) kept.scope.clear();
     if (by_ == AlignBy::kScope) kept.source.clear();
-    PlaceKey key{NumberlessKey(kept.scope), kept.source};
-    patterns_[key].Add(kept.scope);
+    // An export and a dump of the compiler may name one file from different folders.
+    PlaceKey key{NumberlessKey(kept.scope), kept.source.substr(kept.source.rfind('/') + 1)};
+    Named& named = named_[key];
+    named.scope.Add(kept.scope);
+    if (named.source.empty()) named.source = kept.source;
     return key;
   }
-  Place NameOf(const PlaceKey& key) const { return {patterns_.at(key).text(), key.source}; }
+  Place NameOf(const PlaceKey& key) const {
+    const Named& named = named_.at(key);
+    return {named.scope.text(), named.source};
+  }
 
  private:
+  struct Named {
+    NamePattern scope;
+    std::string source;  // as the first program has it
+  };
+
   AlignBy by_;
-  std::map<PlaceKey, NamePattern> patterns_;
+  std::map<PlaceKey, Named> named_;
 };
 
 // Kernels of one program that cover the same places, which are made at one of them.
@@ -244,8 +255,9 @@ class Aligner {
   std::map<PlaceKey, PlaceSides> rows_;
 };
 
-bool IsSameProgram(const Compared& a, const Compared& b) {
-  return a.report && b.report && a.report->workload == b.report->workload &&
+// Dumps of the TPU compiler have names of their own: two programs alone are taken as one.
+bool IsSameProgram(const Compared& a, const Compared& b, bool alone) {
+  return a.report && b.report && (alone || a.report->workload == b.report->workload) &&
          a.report->config == b.report->config;
 }
 
@@ -267,8 +279,9 @@ std::vector<Alignment> Alignments(const std::vector<Compared>& compared, AlignBy
   };
   for (size_t i = 0; i < compared.size(); ++i) {
     if (!compiled(compared[i])) continue;
-    const auto other = std::ranges::find_if(
-        compared, [&](const Compared& c) { return !compiled(c) && IsSameProgram(compared[i], c); });
+    const auto other = std::ranges::find_if(compared, [&](const Compared& c) {
+      return !compiled(c) && IsSameProgram(compared[i], c, /*alone=*/compared.size() == 2);
+    });
     if (other == compared.end()) continue;
     const auto j = static_cast<size_t>(other - compared.begin());
     const auto [first, second] = std::minmax(i, j);
