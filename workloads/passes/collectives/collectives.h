@@ -43,8 +43,8 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
 // still read; a group of four has no loop.
 //
 // Which products: those that the partitioner gave a collective, over groups that also split the
-// product's work. The gathered shard has no second all-gather: a weight that forward and backward
-// pass gather is gathered. And it must pay (windowed_einsum.h).
+// product's work. The gathered shard has no second all-gather for a product that has it in
+// the same shape (operand_shape.h): a weight that forward and backward pass gather is gathered. And it must pay (windowed_einsum.h).
 absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context);
 
 // An all-gather of weights that are needed again much later is done again then.
@@ -60,6 +60,9 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
 // compiler lets 100 lie between uses of one all-gather (compiler.all_gather_reuse_distance):
 // in a decoder of two layers the backward pass finds the weights of the last MLP and of the output
 // layer still there and gathers all others again.
+//
+// A product that the compiler has multiply by the weight in another shape is served apart
+// (operand_shape.h).
 //
 // Only of what products multiply; indices of lookups are gathered once. All-gathers that the
 // program itself states are left alone.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/operand_shape.h"
 #include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/pipeline/reasons.h"
 
@@ -36,8 +38,14 @@ bool MayRepeat(const Instruction& i) {
                      [](const Instruction* user) { return user->opcode() == Opcode::kDot; });
 }
 
-// A user serves itself where the height falls by more than `far`. Returns how many all-gathers
-// came in.
+// The all-gather that serves users of one shape, from the highest on.
+struct Serving {
+  Instruction* gather = nullptr;
+  int64_t last = 0;  // height of the user before
+};
+
+// A user serves itself where the height falls by more than `far`, or where it is the first that has
+// the value in another shape. Returns how many all-gathers came in.
 int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t first_channel,
                const Records& records) {
   std::vector<Instruction*> users = gather->users();
@@ -45,21 +53,23 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t
     return heights.at(a) > heights.at(b);
   });
   int64_t added = 0;
-  Instruction* current = gather;
-  int64_t last = heights.at(users[0]);
+  std::array<Serving, 2> by_shape;
+  by_shape[MultipliesReshaped(*users[0], *gather) ? 1 : 0] = {gather, heights.at(users[0])};
   for (Instruction* user : users) {
+    Serving& serving = by_shape[MultipliesReshaped(*user, *gather) ? 1 : 0];
+    const bool another_shape = serving.gather == nullptr;
     // One of its own would be one above the user.
-    if (last > heights.at(user) + 1 + far) {
-      current = gather->parent()->Add(Opcode::kAllGather, gather->shape(), gather->operands(),
-                                      gather->name(), gather);
-      current->mutable_attrs().set_channel_id(first_channel + added++);
-      records.Add(reasons::kGatheredAgain, gather->name(),
-                  {{"again", current->name()}, {"user", user->name()}});
+    if (another_shape || serving.last > heights.at(user) + 1 + far) {
+      serving.gather = gather->parent()->Add(Opcode::kAllGather, gather->shape(),
+                                             gather->operands(), gather->name(), gather);
+      serving.gather->mutable_attrs().set_channel_id(first_channel + added++);
+      records.Add(another_shape ? reasons::kGatheredReshaped : reasons::kGatheredAgain,
+                  gather->name(), {{"again", serving.gather->name()}, {"user", user->name()}});
     }
-    last = heights.at(user);
-    if (current == gather) continue;
+    serving.last = heights.at(user);
+    if (serving.gather == gather) continue;
     for (size_t n = 0; n < user->operands().size(); ++n) {
-      if (user->operand(n) == gather) user->ReplaceOperand(n, current);
+      if (user->operand(n) == gather) user->ReplaceOperand(n, serving.gather);
     }
   }
   if (added == 0) records.Add(reasons::kGatheredOnce, gather->name());

@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/collectives/operand_shape.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
 
 namespace tpusim::passes {
@@ -36,10 +37,16 @@ bool OnlyUse(const Instruction& value, const Instruction& user) {
   return value.users().size() == 1 && value.users()[0] == &user && !value.IsRoot();
 }
 
-bool GatheredOnce(const Instruction& shard) {
-  return std::count_if(shard.users().begin(), shard.users().end(), [](const Instruction* user) {
-           return user->opcode() == Opcode::kAllGather;
-         }) == 1;
+// Whether no other all-gather makes what `gather` makes for `dot`, in the shape that it has there.
+bool GatheredOnce(const Instruction& gather, const Instruction& dot) {
+  const bool reshaped = MultipliesReshaped(dot, gather);
+  const std::vector<Instruction*>& users = gather.operand(0)->users();
+  return std::none_of(users.begin(), users.end(), [&](const Instruction* other) {
+    if (other == &gather || other->opcode() != Opcode::kAllGather) return false;
+    return std::none_of(other->users().begin(), other->users().end(), [&](const Instruction* user) {
+      return MultipliesReshaped(*user, *other) != reshaped;
+    });
+  });
 }
 
 int64_t IndexOf(const std::vector<int64_t>& dims, int64_t dim) {
@@ -69,7 +76,7 @@ int64_t FirstFreeOfResult(const Instruction& dot, size_t operand) {
 std::optional<WindowedEinsum> MatchGather(Instruction* dot, size_t operand) {
   Instruction* gather = dot->operand(operand);
   if (!IsOneReshard(*gather, Opcode::kAllGather) || !OnlyUse(*gather, *dot) ||
-      dot->operand(0) == dot->operand(1) || !GatheredOnce(*gather->operand(0)) ||
+      dot->operand(0) == dot->operand(1) || !GatheredOnce(*gather, *dot) ||
       !SplitsWork(*gather, *dot)) {
     return std::nullopt;
   }

@@ -118,6 +118,9 @@ inline constexpr Reason kPlacedAlready{"memory-spaces.placed-already", kChanged,
 inline constexpr Reason kGatheredAgain{
     "repeat-all-gathers.repeated", kChanged,
     "{subject} is gathered again as {again} for {user}, long after the use before that"};
+inline constexpr Reason kGatheredReshaped{
+    "repeat-all-gathers.reshaped", kChanged,
+    "{subject} is gathered again as {again} for {user}, which multiplies by it in another shape"};
 inline constexpr Reason kGatheredOnce{"repeat-all-gathers.near", kKept,
                                       "{subject} is gathered once: its uses are near one another"};
 
