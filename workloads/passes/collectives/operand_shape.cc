@@ -31,12 +31,19 @@ bool Splits(const hlo::Shape& from, const hlo::Shape& to, size_t first, size_t l
   return false;
 }
 
+// Whether it is an element of what a barrier hands on, or made of one operand that is.
+bool IsBehindBarrier(const Instruction& value) {
+  const Instruction* i = &value;
+  while (i->operands().size() == 1 && i->opcode() != Opcode::kOptBarrier) i = i->operand(0);
+  return i->opcode() == Opcode::kOptBarrier;
+}
+
 }  // namespace
 
 bool MultipliesReshaped(const Instruction& dot, const Instruction& operand) {
   if (dot.opcode() != Opcode::kDot || dot.IsRoot() || dot.users().size() != 1) return false;
   const Instruction& reader = *dot.users()[0];
-  if (reader.opcode() != Opcode::kReshape) return false;
+  if (reader.opcode() != Opcode::kReshape || IsBehindBarrier(operand)) return false;
   const hlo::DotDims dims = hlo::GetDotDims(dot);
   const size_t batch = dims.lhs_batch.size();
   const size_t rank = dot.shape().dims.size();
