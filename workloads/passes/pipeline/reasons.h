@@ -68,6 +68,10 @@ inline constexpr Reason kOffLoadKept{
 inline constexpr Reason kCallTranslated{"translate-calls.translated", kChanged,
                                         "{subject}: call of {target}"};
 
+inline constexpr Reason kSortExpanded{
+    "expand-stable-sorts.expanded", kChanged,
+    "{subject} sorts positions along, which decide between equal elements"};
+
 inline constexpr Reason kEinsumWindowed{"windowed-einsum.windowed", kChanged,
                                         "{subject} with {collective}: {why}"};
 inline constexpr Reason kEinsumKept{"windowed-einsum.kept", kKept,
