@@ -96,10 +96,10 @@ std::string VmemText(const isa::VmemAtPeak& m, size_t top, size_t width) {
                a.name, a);
   }
   constexpr size_t kIndent = 15;
-  std::string text = "\n" + WrappedText(fmt::format("{:<14} {} of {} VMEM, in {}", "peak of VMEM",
-                                                    BytesText(m.bytes), BytesText(m.capacity),
-                                                    m.operation),
-                                        kIndent, width);
+  std::string text =
+      "\n" + WrappedText(fmt::format("{:<14} {} of {} VMEM, in {}", "peak of VMEM",
+                                     BytesText(m.bytes), BytesText(m.capacity), m.operation),
+                         kIndent, width);
   const std::vector<MemoryRow> rows = arrays.Take();
   Cells cells = {{"array", "arrays", "bytes", "peak", "padding", "<how", "<shape", "<source"}};
   if (m.windows > Bytes(0)) {

@@ -129,7 +129,9 @@ def test_every_instruction_is_executed(
                 assert any(is_collective(j) or j.called for j in inside), i.name
             renamed[start.opcode] += i is start
     # Each has become a row: no more have lost their name than there are rows of others.
-    own = {name for name in executed - names if re.fullmatch(r"prefetch(-start|-done)?(\.\d+)?", name)}
+    own = {
+        name for name in executed - names if re.fullmatch(r"prefetch(-start|-done)?(\.\d+)?", name)
+    }
     assert sum(renamed.values()) <= len(executed - names - own) + sum(
         1 for name in names if name.startswith("async-collective-done")
     ), renamed

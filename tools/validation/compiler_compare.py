@@ -226,9 +226,7 @@ def row_of(summary: dict[str, Any], exports: Exports) -> Row:
     try:
         report = tpusim.run(exports.path(row.program), config=row.slice_name)
         row.ours = of_tpusim(report, unpriced(summary))
-        row.step = compiler_steps.step_of(
-            row.program, row.slice_name, report["step_time_ns"] / 1e3
-        )
+        row.step = compiler_steps.step_of(row.program, row.slice_name, report["step_time_ns"] / 1e3)
         if row.theirs.covers:
             text = module_text(exports.path(row.program), row.slice_name, "schedule")
             trips = PROGRAMS[row.program].example.trip_counts.get("*", 1)

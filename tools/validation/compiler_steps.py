@@ -171,15 +171,15 @@ def furthest(steps: Sequence[Step]) -> list[str]:
     ]
 
 
-INTRODUCTION = f"""## Steps of exports and of compiled modules
+INTRODUCTION = """## Steps of exports and of compiled modules
 
 The step of our own export beside that of the module that the TPU compiler made of the same program
 for the same slice (`tests/data/compiled`), in microseconds. One machine runs both: what differs is
 what the compilers chose, and how well the machine reads what the TPU compiler wrote. Neither is a
-measurement. *HBM*: what is live at most in the module, as the simulator has it, over the same by the
-compiler's own buffer assignment (`tests/data/compiled/buffers.json`), which says of every array
-where it lies and how long; `memory_analysis` counts VMEM or holes as well. In modules of less than a
-megabyte the tables of tuples and scalars, 512 bytes each, are most of the difference."""
+measurement. *HBM*: what is live at most in the module, as the simulator has it, over the same by
+the compiler's own buffer assignment (`tests/data/compiled/buffers.json`), which says of every array
+where it lies and how long; `memory_analysis` counts VMEM or holes as well. In modules of less than
+a megabyte the tables of tuples and scalars, 512 bytes each, are most of the difference."""
 
 
 def section(steps: Sequence[Step]) -> list[str]:

@@ -21,8 +21,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 bool InVmem(const hlo::Shape& shape) {
-  return shape.IsArray() && shape.layout.memory_space ==
-                                configs::MemoryOf(configs::MemorySpace::kVmem).number;
+  return shape.IsArray() &&
+         shape.layout.memory_space == configs::MemoryOf(configs::MemorySpace::kVmem).number;
 }
 
 // The step before has left an array of HBM in VMEM: no name of an array there, but a copy of it
@@ -45,10 +45,13 @@ const char* OwnerOf(const Instruction& made_by) {
 }
 
 isa::LiveArray Described(const Instruction& made_by, const hlo::Shape& array, Bytes bytes) {
-  return {made_by.name(), OwnerOf(made_by),
-          made_by.op_name(), made_by.SourceLocation(),
+  return {made_by.name(),
+          OwnerOf(made_by),
+          made_by.op_name(),
+          made_by.SourceLocation(),
           array.ToString(/*with_layout=*/true),
-          bytes, array.ByteSize()};
+          bytes,
+          array.ByteSize()};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Steps of exports beside those of compiled modules, and buffer assignments, from written figures."""
+"""Steps of exports beside those of compiled modules, and buffer assignments: written figures."""
 
 import compiled_buffers
 import compiler_page

@@ -70,8 +70,7 @@ absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& con
     Instruction* again =
         module.entry()->Add(Opcode::kCopyStart, start->shape(), {array}, "prefetch-start");
     again->AddControlPredecessor(last == nullptr ? there : last);
-    Instruction* arrived =
-        module.entry()->Add(Opcode::kCopyDone, place, {again}, "prefetch-done");
+    Instruction* arrived = module.entry()->Add(Opcode::kCopyDone, place, {again}, "prefetch-done");
     order.InsertAfter(last == nullptr ? start : last, again);
     order.Append(arrived);
     module.entry()->Remove(done);

@@ -55,8 +55,8 @@ Instruction* RaggedProductOf(const Instruction& call) {
       left.dims[0] != result.dims[0]) {
     return nullptr;
   }
-  Instruction* product = call.parent()->Add(Opcode::kRaggedDot, result, {rows, matrices, sizes},
-                                            call.name(), &call);
+  Instruction* product =
+      call.parent()->Add(Opcode::kRaggedDot, result, {rows, matrices, sizes}, call.name(), &call);
   auto& numbers = *product->mutable_attrs().mutable_ragged_dot_dimension_numbers();
   numbers.add_lhs_ragged_dimensions(0);
   numbers.add_rhs_group_dimensions(0);

@@ -55,10 +55,9 @@ Computation* WithTies(const Instruction& sort, int64_t positions) {
     parameters.push_back(comparator->AddParameter(number, scalar, "position"));
   }
   Instruction* tie = Compare(comparator, before, call, "EQ");
-  Instruction* first = Compare(comparator, parameters[2 * positions], parameters[2 * positions + 1],
-                               "LT");
-  comparator->set_root(
-      comparator->Add(Opcode::kSelect, before->shape(), {tie, first, before}));
+  Instruction* first =
+      Compare(comparator, parameters[2 * positions], parameters[2 * positions + 1], "LT");
+  comparator->set_root(comparator->Add(Opcode::kSelect, before->shape(), {tie, first, before}));
   module->InlineCall(call);
   return comparator;
 }
@@ -88,8 +87,7 @@ Instruction* Expanded(Instruction* sort) {
   if (operands.size() == kept.size()) return expanded;
   std::vector<Instruction*> results;
   for (size_t n = 0; n < kept.size(); ++n) {
-    Instruction* result =
-        computation->Add(Opcode::kGetTupleElement, kept[n]->shape(), {expanded});
+    Instruction* result = computation->Add(Opcode::kGetTupleElement, kept[n]->shape(), {expanded});
     result->mutable_attrs().set_tuple_index(static_cast<int64_t>(n));
     results.push_back(result);
   }
