@@ -97,6 +97,14 @@ struct LiveArray {
   Bytes unpadded;      // without what tiles add
 };
 
+// VMEM of a device when most of it is in use.
+struct VmemAtPeak {
+  Bytes bytes{0}, capacity{0};    // arrays and windows; of all cores of the device
+  Bytes windows{0};               // of the operation, if it is a kernel
+  std::string operation;          // that is executed then
+  std::vector<LiveArray> arrays;  // largest first; their owners say how they came there
+};
+
 struct ProgramInfo {
   std::string module_name;
   int64_t partitions = 1;
@@ -111,6 +119,7 @@ struct ProgramInfo {
   Bytes hbm_fragmentation{0};           // of the peak: holes between arrays
   std::string peak_at;                  // the operation during which most is live
   std::vector<LiveArray> live_at_peak;  // in HBM, largest first
+  VmemAtPeak vmem_at_peak;
   // Per device and step: totals over the whole program, loops counted.
   Flops model_flops{0};
   Flops hardware_flops{0};

@@ -87,6 +87,35 @@ std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top,
   return MemoryTableText(cells, width);
 }
 
+// What holds VMEM when most of it is in use: the windows of the kernel, and arrays.
+std::string VmemText(const isa::VmemAtPeak& m, size_t top, size_t width) {
+  if (m.bytes == Bytes(0)) return "";
+  MemoryTable arrays;
+  for (const isa::LiveArray& a : m.arrays) {
+    arrays.Add(fmt::format("{}\n{}\n{}\n{}", NumberlessKey(a.name), a.owner, a.shape, a.source),
+               a.name, a);
+  }
+  constexpr size_t kIndent = 15;
+  std::string text =
+      "\n" + WrappedText(fmt::format("{:<14} {} of {} VMEM, in {}", "peak of VMEM",
+                                     BytesText(m.bytes), BytesText(m.capacity), m.operation),
+                         kIndent, width);
+  const std::vector<MemoryRow> rows = arrays.Take();
+  Cells cells = {{"array", "arrays", "bytes", "peak", "padding", "<how", "<shape", "<source"}};
+  if (m.windows > Bytes(0)) {
+    cells.push_back({"windows of " + m.operation, "", BytesText(m.windows),
+                     PercentText(Ratio(m.windows, m.bytes)), "", "windows", "", ""});
+  }
+  for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
+    const MemoryRow& row = rows[i];
+    cells.push_back({row.name.text(), fmt::format("{}", row.arrays), BytesText(row.bytes),
+                     PercentText(Ratio(row.bytes, m.bytes)), BytesText(row.padding),
+                     row.first->owner, row.first->shape, row.first->source});
+  }
+  AddRest(rows, top, m.bytes, cells[0].size(), cells);
+  return text + MemoryTableText(cells, width);
+}
+
 }  // namespace
 
 std::string MemoryText(const Report& r, size_t top, size_t width) {
@@ -119,7 +148,7 @@ std::string MemoryText(const Report& r, size_t top, size_t width) {
                      row.first->owner, row.first->shape, row.first->source});
   }
   AddRest(rows, top, r.peak.hbm(), cells[0].size(), cells);
-  return text + MemoryTableText(cells, width);
+  return text + MemoryTableText(cells, width) + VmemText(r.vmem_at_peak, top, width);
 }
 
 }  // namespace tpusim::results

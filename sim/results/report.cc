@@ -315,6 +315,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
     }
   }
   r.memory_at_peak = MemoryAtPeak(info, critical);
+  r.vmem_at_peak = info.vmem_at_peak;
   r.usable = info.usable;
   r.devices = config.devices();
   r.chips = config.topology.chips();

@@ -119,6 +119,7 @@ struct Report {
   // Of memories that are planned; 0 of those that the chip does not have.
   configs::PerMemory<Bytes> peak, usable;
   MemoryReport memory_at_peak;
+  isa::VmemAtPeak vmem_at_peak;
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   sim::FoldingReport folding;
   int64_t events = 0;

@@ -192,6 +192,14 @@ void Fields(auto& visit, Is<MemoryReport> auto& m) {
   visit("arrays", m.arrays);
 }
 
+void Fields(auto& visit, Is<isa::VmemAtPeak> auto& m) {
+  visit("bytes", m.bytes);
+  visit("capacity_bytes", m.capacity);
+  visit("operation", m.operation);
+  visit("windows_bytes", m.windows);
+  visit("arrays", m.arrays);
+}
+
 void Fields(auto& visit, Is<LinkReport> auto& l) {
   visit("chip", l.chip);
   visit("direction", l.direction);
@@ -256,6 +264,9 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("hidden_communication_ns", r.hidden);
   MemoryFields(visit, r, configs::MemoryOf(configs::MemorySpace::kHbm));
   visit("memory_at_peak", r.memory_at_peak);
+  if (visit.Has("vmem_at_peak", r.vmem_at_peak.bytes > Bytes(0))) {
+    visit("vmem_at_peak", r.vmem_at_peak);
+  }
   visit("devices", r.devices);
   visit("chips", r.chips);
   visit("chip_classes", r.chip_classes);

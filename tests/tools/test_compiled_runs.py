@@ -38,6 +38,11 @@ NAMING_CALLS = {
 CALL_TARGET, PREFETCH_INDEX = 28, 80
 # Below it, what the compiler keeps beside arrays is a large part of its sum.
 LARGE = 16 << 20
+# Of a program: a table of 512 bytes for every tuple, a scalar of a loop or two.
+TABLES = 8192
+# Of less, flags and indices are most.
+LEAST_VMEM = 1 << 20
+ASSIGNED: dict[str, dict[str, dict[str, int]]] = json.loads((CORPUS / "buffers.json").read_text())
 # What a new module may differ by, and what all do on average.
 WORST, MEAN = 0.03, 0.003
 
@@ -124,9 +129,19 @@ def test_every_instruction_is_executed(
                 assert any(is_collective(j) or j.called for j in inside), i.name
             renamed[start.opcode] += i is start
     # Each has become a row: no more have lost their name than there are rows of others.
-    assert sum(renamed.values()) <= len(executed - names) + sum(
+    own = {
+        name for name in executed - names if re.fullmatch(r"prefetch(-start|-done)?(\.\d+)?", name)
+    }
+    assert sum(renamed.values()) <= len(executed - names - own) + sum(
         1 for name in names if name.startswith("async-collective-done")
     ), renamed
+    # What the program before this one has done, this one does for the next.
+    prefetched = [
+        i
+        for i in module.entry.instructions
+        if i.opcode == "copy-start" and any(number == PREFETCH_INDEX for number, *_ in i.fields)
+    ]
+    assert len(prefetched) == sum("-" not in name for name in own)
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)
@@ -178,21 +193,30 @@ def test_truncated_text_is_one_line(
     rejects("run", tmp_path / "m.hlo", "--config", TEXTS[0].parent.name, "--quiet")
 
 
-def memory_error(path: pathlib.Path, report: dict) -> float | None:
-    """Of the HBM that is needed at the peak; nothing for small programs.
+def assigned(path: pathlib.Path) -> dict[str, int] | None:
+    """What the compiler's buffer assignment has, if that is kept."""
+    return ASSIGNED.get(path.parent.name, {}).get(path.name.removesuffix(".pb.gz"))
 
-    The compiler says two things, and neither is that alone: its peak counts arrays in VMEM as well,
-    its sum (arguments, results and temporaries) holes between arrays and what is no array. Where
-    nothing is in VMEM at the peak, the first is exact; where temporaries are few, the second.
+
+def memory_error(path: pathlib.Path, report: dict) -> float | None:
+    """Of what is live in HBM at the peak.
+
+    Beside the compiler's own buffer assignment, which says of every array in which memory it lies,
+    where and how long. Where that is not kept, `memory_analysis` has two figures, and neither is
+    that alone: its peak counts arrays in VMEM as well, its sum (arguments, results and temporaries)
+    holes between arrays and what is no array. Where nothing is in VMEM at the peak, the first is
+    exact; where temporaries are few, the second; of small programs, none.
     """
+    whole = report["peak_hbm_bytes"]
+    live = whole - report["memory_at_peak"]["fragmentation_bytes"]
+    if figures := assigned(path):
+        return live / figures["hbm_live_bytes"] - 1
     workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
     assert workload.compilation is not None
     memory = workload.compilation.memory
     held = memory.argument_bytes + memory.output_bytes - memory.alias_bytes + memory.temp_bytes
     if held < LARGE:
         return None
-    whole = report["peak_hbm_bytes"]
-    live = whole - report["memory_at_peak"]["fragmentation_bytes"]
     # Between both, only where holes are differs.
     return min(
         (max(live / said - 1, 0) + min(whole / said - 1, 0) for said in (memory.peak_bytes, held)),
@@ -204,22 +228,46 @@ def test_memory_is_what_the_compiler_says(
     report_of_module: Callable[[pathlib.Path], dict], capsys: pytest.CaptureFixture[str]
 ):
     errors = {path: memory_error(path, report_of_module(path)) for path in MODULES}
-    large = {path: error for path, error in errors.items() if error is not None}
-    assert len(large) > 150
-    ordered = sorted(large, key=lambda path: -abs(large[path]))
-    mean = statistics.mean(map(abs, large.values()))
+    known = {path: error for path, error in errors.items() if error is not None}
+    assert len(known) > 150
+    ordered = sorted(known, key=lambda path: -abs(known[path]))
+    mean = statistics.mean(map(abs, known.values()))
     with capsys.disabled():
-        print(f"\npeak HBM of {len(large)} modules: mean {mean:.2%}; the worst:")
+        print(f"\npeak HBM of {len(known)} modules: mean {mean:.2%}; the worst:")
         for path in ordered[:5]:
-            print(f"  {large[path]:+.2%} {name_of(path)}")
-    apart = [path for path in ordered if name_of(path) not in KNOWN]
-    assert abs(large[apart[0]]) < WORST
+            print(f"  {known[path]:+.2%} {name_of(path)}")
+    for path in ordered:
+        # The tables of tuples and the scalars of loops, which are not counted here.
+        figures = assigned(path)
+        small = TABLES / figures["hbm_live_bytes"] if figures else 0
+        assert abs(known[path]) < WORST + small, name_of(path)
     assert mean < MEAN
 
 
-# Results have places of their own for the compiler, where they are not for us while something else
-# lives (tests above hold all others).
-KNOWN = {"v7x-2x2x1-sharded_scatter_columns_large"}
+def test_vmem_holds_what_the_compiler_says(
+    report_of_module: Callable[[pathlib.Path], dict], capsys: pytest.CaptureFixture[str]
+):
+    """Arrays alone: its windows the compiler has elsewhere, and says nothing of them."""
+    errors = {}
+    for path in MODULES:
+        figures = assigned(path)
+        if figures is None or figures["vmem_live_bytes"] < LEAST_VMEM:
+            continue
+        # The kernel with the largest windows may run when fewer arrays are there.
+        held = report_of_module(path)["vmem_at_peak"]
+        arrays = sum(array["bytes"] for array in held["arrays"])
+        errors[path] = max(
+            min(held["bytes"] / figures["vmem_live_bytes"] - 1, 0),
+            arrays / figures["vmem_live_bytes"] - 1,
+            key=abs,
+        )
+    ordered = sorted(errors, key=lambda path: -abs(errors[path]))
+    near = sum(abs(error) < WORST for error in errors.values())
+    with capsys.disabled():
+        print(f"\narrays in VMEM of {len(errors)} modules: {near} within {WORST:.0%}; the worst:")
+        for path in ordered[:5]:
+            print(f"  {errors[path]:+.2%} {name_of(path)}")
+    assert near > 0.8 * len(errors)
 
 
 def test_runs_are_quiet(run: Run, tmp_path: pathlib.Path):

@@ -11,7 +11,7 @@ def test_tables_add_up_to_the_peak(run, report_of):
     at_peak = report["memory_at_peak"]
     done = run(example(name), "--memory", "--top", "3")
     assert done.returncode == 0, done.stderr
-    text = done.stdout[done.stdout.index("\npeak  ") :]
+    text = done.stdout[done.stdout.index("\npeak  ") :].partition("\npeak of VMEM")[0]
     assert at_peak["operation"] in text
     assert re.search(r"into the step \([0-9.]+%\)", text)
     tables = [table.splitlines() for table in text.strip().split("\n\n")[1:]]
@@ -32,3 +32,20 @@ def test_the_summary_says_when(run, report_of):
     share = report["memory_at_peak"]["time_ns"] / report["step_time_ns"]
     shown = run(example("language_model_train_fully_sharded")).stdout
     assert f" at {100 * share:.1f}% of the step" in shown
+
+
+def test_vmem_at_its_peak(run, report_of):
+    name = "language_model_train_fully_sharded"
+    vmem = report_of(name)["vmem_at_peak"]
+    live = sum(array["bytes"] for array in vmem["arrays"])
+    assert 0 < vmem["bytes"] == live + vmem["windows_bytes"] <= vmem["capacity_bytes"]
+    assert vmem["capacity_bytes"] == 128 << 20
+    assert all("S(1)" in array["shape"] for array in vmem["arrays"])
+    assert [a["bytes"] for a in vmem["arrays"]] == sorted(
+        (a["bytes"] for a in vmem["arrays"]), reverse=True
+    )
+    text = run(example(name), "--memory", "--top", "3").stdout
+    table = text[text.index("\npeak of VMEM") :]
+    assert vmem["operation"] in table
+    shares = [float(share) for share in re.findall(r" ([0-9.]+)%", table)]
+    assert abs(sum(shares) - 100) < 0.1 * len(shares) + 0.1

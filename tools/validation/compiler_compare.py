@@ -13,6 +13,7 @@ from typing import Any
 import compiler_collectives
 import compiler_hlo
 import compiler_kernels
+import compiler_steps
 import compiler_store
 import compiler_summary
 import tpusim
@@ -64,6 +65,7 @@ class Row:
     ours: Side | None = None
     large: list[compiler_kernels.Pair] | None = None  # of the models whose kernels are listed
     error: str = ""
+    step: compiler_steps.Step | None = None  # where the corpus has the compiled module
 
     @property
     def chip(self) -> str:
@@ -224,6 +226,7 @@ def row_of(summary: dict[str, Any], exports: Exports) -> Row:
     try:
         report = tpusim.run(exports.path(row.program), config=row.slice_name)
         row.ours = of_tpusim(report, unpriced(summary))
+        row.step = compiler_steps.step_of(row.program, row.slice_name, report["step_time_ns"] / 1e3)
         if row.theirs.covers:
             text = module_text(exports.path(row.program), row.slice_name, "schedule")
             trips = PROGRAMS[row.program].example.trip_counts.get("*", 1)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import compiler_collectives
 import compiler_kernels
+import compiler_steps
 import compiler_store
 from compiler_compare import Exports, Row, row_of
 
@@ -47,6 +48,8 @@ made from a summary. Such programs have their own means, and their rows are at t
 * *HBM*: the peak, in MB, that tpusim reports, and arguments + results - donated + temporaries of
   `memory_analysis`. *Live*: the same without the holes of tpusim's heap, and the
   `peak_memory_in_bytes` of `memory_analysis`, which may count arrays in VMEM.
+* *Step, module*: the step of the export and of the compiled module, where the corpus of modules has
+  it; *HBM, module*: what is live in that module, here and by the compiler's buffer assignment.
 
 **What is not.** The compiler says nothing of how long collectives and Pallas kernels take, nor of
 waits. Operands that it copies to VMEM ahead of a kernel cost the kernel nothing and the copy has no
@@ -195,8 +198,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     """Program by program."""
     lines = [
         "| program | kernels | compute | ratio | narrow | products | others | others, narrow"
-        " | collectives, tpusim | TPU compiler | HBM | ratio | live | ratio |",
-        "|" + "---|" * 14,
+        " | collectives, tpusim | TPU compiler | HBM | ratio | live | ratio" + compiler_steps.HEADS,
+        "|" + "---|" * (14 + compiler_steps.COUNT),
     ]
     for r in rows:
         if not r.ours or not r.theirs:
@@ -210,7 +213,8 @@ def table(rows: Sequence[Row]) -> list[str]:
             f" | {number(r.ratio('others', 'narrow'))}"
             f" | {collectives_text(ours.collectives)} | {collectives_text(theirs.collectives)}"
             f" | {ours.peak / 1e6:.1f} / {theirs.peak / 1e6:.1f} | {number(r.ratio('peak'))}"
-            f" | {ours.live / 1e6:.1f} / {theirs.live / 1e6:.1f} | {number(r.ratio('live'))} |"
+            f" | {ours.live / 1e6:.1f} / {theirs.live / 1e6:.1f} | {number(r.ratio('live'))}"
+            f"{compiler_steps.cells(r.step)}"
         )
     return lines
 
@@ -255,12 +259,15 @@ def large_kernels(rows: Sequence[Row]) -> list[str]:
     return parts
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The whole text."""
+def page(rows: Sequence[Row], other_steps: Sequence[compiler_steps.Step] = ()) -> str:
+    """The whole text; `other_steps` are of programs of the corpus that are in no row."""
     parts = [INTRODUCTION, "## Means", ""]
     parts += ["tpusim over the TPU compiler: geometric mean, and by which factor a program is off."]
     parts += ["", *means(rows, grouped(rows, "chip"), "chip")]
     parts += ["", *means(rows, grouped(rows, "family"), "family")]
+    steps = [*(r.step for r in rows if r.step), *other_steps]
+    if steps:
+        parts += ["", *compiler_steps.section(steps)]
     parts += ["", *large_kernels(rows)]
     parts += ["", "## Collectives of all programs", "", *totals(rows)]
     parts += ["", AGREEMENT, "", *agreement(rows)]
@@ -272,6 +279,8 @@ def page(rows: Sequence[Row]) -> str:
         parts += ["", f"## {slice_name}", "", *table(some)]
     for slice_name, some in grouped([r for r in rows if r.aside], "slice_name").items():
         parts += ["", f"## {slice_name}, set aside", "", *table(some)]
+    if other_steps:
+        parts += ["", "## Programs of the corpus alone", "", *compiler_steps.others(other_steps)]
     refused = [f"| {r.program} | {r.slice_name} | {r.error} |" for r in rows if r.error]
     if refused:
         parts += ["", "## Not compared", "", "| program | slice | why |", "|---|---|---|", *refused]
@@ -290,4 +299,5 @@ def write(flags: argparse.Namespace) -> None:
             row = row_of(compiler_store.unpack(path), exports)
             rows.append(row)
             print(slice_name, program, number(row.ratio("compute")), row.error, file=sys.stderr)
-    PAGE.write_text(page(rows))
+    others = list(compiler_steps.without_summary(flags.chips))
+    PAGE.write_text(page(rows, others))

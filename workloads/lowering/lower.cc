@@ -15,6 +15,7 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/buffers/owners.h"
+#include "workloads/buffers/vmem_peak.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/transfers.h"
@@ -75,6 +76,11 @@ class Lowering {
       RETURN_IF_ERROR(PrepareOps(*computation));
       ops_.names[computation] = {before, Names()};
     }
+    program_.info.vmem_at_peak =
+        buffers::MostOfVmem(*input_.module, target_, [&](const Instruction& i) {
+          const auto op = ops_.of.find(&i);
+          return op == ops_.of.end() ? Bytes(0) : timing::WindowBytes(op->second.kernel);
+        });
     program_.tokens = static_cast<int32_t>(ops_.collectives.size());
 
     RETURN_IF_ERROR(DecideBranches());

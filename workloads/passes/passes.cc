@@ -19,6 +19,7 @@
 #include "workloads/passes/rematerialize/rematerialize.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
+#include "workloads/passes/simplify/stable_sorts.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
 
 namespace tpusim::passes {
@@ -105,6 +106,8 @@ std::vector<Pass> Table() {
       {"round-before-exchange",
        "Moves bfloat16 between devices where products would round float32 afterwards",
        Phase::kOptimize, Plain<RoundBeforeExchange>},
+      {"expand-stable-sorts", "Has stable sorts move the positions of their elements along",
+       Phase::kOptimize, Plain<ExpandStableSorts>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, Plain<Simplify>},
       {"hoist-invariants", "Computes before a loop what all its iterations compute alike",
        Phase::kOptimize, Plain<HoistInvariants>},

@@ -21,6 +21,23 @@ const memory = (() => {
         d3.max(peak.arrays, (o) => o.bytes) || 1)},
       {name: 'source', value: (a) => a.source},
     ], peak.arrays, {label: 'arrays at the peak'});
+    if (r.vmem_at_peak) vmem(into, r.vmem_at_peak);
+  }
+
+  // What VMEM holds when most of it is in use.
+  function vmem(into, peak) {
+    const section = draw.panel(into, 'VMEM at its peak',
+      `${units.bytes(peak.bytes)} of ${units.bytes(peak.capacity_bytes)} of VMEM are in use` +
+      (peak.operation ? ` in ${peak.operation}` : '') +
+      `: ${units.bytes(peak.windows_bytes)} of windows of the kernel, the rest arrays.`);
+    table.show(section, [
+      {name: 'array', value: (a) => a.name, small: (a) => a.scope},
+      {name: 'how it came there', value: (a) => a.owner},
+      {name: 'shape', value: (a) => a.shape},
+      {name: 'bytes', unit: 'bytes', value: (a) => a.bytes},
+      {name: 'padding', unit: 'bytes', value: (a) => a.padding_bytes},
+      {name: 'source', value: (a) => a.source},
+    ], peak.arrays, {label: 'arrays in VMEM at its peak'});
   }
 
   // Whose it is when most is needed, and what is free then.

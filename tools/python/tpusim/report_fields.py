@@ -199,6 +199,17 @@ class MemoryAtPeak:
 
 
 @dataclasses.dataclass(frozen=True)
+class VmemAtPeak:
+    """What VMEM holds when a device has most of it in use."""
+
+    bytes: int  # arrays and windows, without holes between arrays
+    capacity_bytes: int  # of all cores of the device
+    operation: str  # that is executed then
+    windows_bytes: int  # of that operation, if it is a kernel
+    arrays: tuple[ArrayRecord, ...]  # owner: how it came there
+
+
+@dataclasses.dataclass(frozen=True)
 class LinkRecord:
     """What left a chip in one direction."""
 
@@ -302,6 +313,7 @@ class ReportFields:
         default=(), metadata=records.key("records")
     )
     error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
+    vmem_at_peak: VmemAtPeak = VmemAtPeak(0, 0, "", 0, ())  # what VMEM holds when it is fullest
     # What made the report; the same step is the same, whatever the command was.
     tpusim_version: str = dataclasses.field(default="", compare=False)
     command_line: tuple[str, ...] = dataclasses.field(default=(), compare=False)

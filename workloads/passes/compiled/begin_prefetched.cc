@@ -1,3 +1,5 @@
+#include <unordered_set>
+
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -10,6 +12,40 @@ namespace tpusim::passes {
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+// What has the array itself, or something that holds it, as its value.
+bool Passes(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kBitcast:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kWhile:
+    case Opcode::kOptBarrier:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The last in the order that reads the array; loops may pass it on.
+Instruction* LastUse(const OrderEdit& order, const Instruction* there) {
+  std::unordered_set<const Instruction*> holders = {there};  // looked up, never iterated
+  Instruction* last = nullptr;
+  for (Instruction* i : order.before()) {
+    if (i->removed()) continue;
+    for (const Instruction* operand : i->operands()) {
+      if (!holders.contains(operand)) continue;
+      if (Passes(*i)) holders.insert(i);
+      last = i;
+      break;
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
 absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   OrderEdit order(module.entry());
@@ -20,13 +56,23 @@ absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& con
     }
     Instruction* done = hlo::DoneOf(*start);
     if (done == nullptr || start->users().size() != 1) continue;
-    Instruction* there =
-        module.entry()->Add(Opcode::kBitcast, done->shape(), {start->operand(0)}, "prefetched");
+    const hlo::Shape place = done->shape();
+    Instruction* array = start->operand(0);
+    Instruction* there = module.entry()->Add(Opcode::kBitcast, place, {array}, "prefetched");
     order.Insert(start, there);
-    context.records.Add(reasons::kPrefetched, start->operand(0)->name());
-    start->MoveControlTo(there, there);
-    done->MoveControlTo(there, there);
+    context.records.Add(reasons::kPrefetched, array->name());
     done->ReplaceAllUsesWith(there);
+    // What the compiler had wait for this copy waits for nothing: the same copy for the step that
+    // follows begins where the array was read for the last time, as its VMEM is free there.
+    done->MoveControlTo(there, there);
+    start->MoveControlTo(there, there);
+    Instruction* last = LastUse(order, there);
+    Instruction* again =
+        module.entry()->Add(Opcode::kCopyStart, start->shape(), {array}, "prefetch-start");
+    again->AddControlPredecessor(last == nullptr ? there : last);
+    Instruction* arrived = module.entry()->Add(Opcode::kCopyDone, place, {again}, "prefetch-done");
+    order.InsertAfter(last == nullptr ? start : last, again);
+    order.Append(arrived);
     module.entry()->Remove(done);
     module.entry()->Remove(start);
     changed = true;

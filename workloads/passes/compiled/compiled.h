@@ -41,7 +41,9 @@ absl::StatusOr<bool> UnwrapOffLoads(hlo::Module& module, const PassContext& cont
 absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& context);
 
 // An array that the compiler prefetches across programs (`cross_program_prefetch_index`) is in VMEM
-// when the program begins: the step before has left it there, and no copy is waited for.
+// when the program begins, as the step before has left it there. A step does the same for the one
+// that follows: it copies the array again from where it was read for the last time, and has ended
+// when that has arrived.
 absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& context);
 
 // Where it is asked for, kernels of which the compiler says how long they take (`estimated_cycles`)

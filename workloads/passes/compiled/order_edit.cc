@@ -19,7 +19,11 @@ OrderEdit::~OrderEdit() {
       order.insert(order.end(), added->second.begin(), added->second.end());
     }
     if (!i->removed()) order.push_back(i);
+    if (const auto after = after_.find(i); after != after_.end()) {
+      order.insert(order.end(), after->second.begin(), after->second.end());
+    }
   }
+  order.insert(order.end(), last_.begin(), last_.end());
   computation_->set_schedule(std::move(order));
 }
 

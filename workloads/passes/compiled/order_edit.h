@@ -24,12 +24,22 @@ class OrderEdit {
   void Insert(const hlo::Instruction* place, hlo::Instruction* added) {
     added_[place].push_back(added);
   }
+  // `added` is executed right after `place`, after what was put there earlier.
+  void InsertAfter(const hlo::Instruction* place, hlo::Instruction* added) {
+    after_[place].push_back(added);
+  }
+  // `added` is executed last.
+  void Append(hlo::Instruction* added) { last_.push_back(added); }
+  // The order before it was edited.
+  const std::vector<hlo::Instruction*>& before() const { return order_; }
 
  private:
   hlo::Computation* const computation_;
   const std::vector<hlo::Instruction*> order_;
   // Looked up, never iterated.
   std::unordered_map<const hlo::Instruction*, std::vector<hlo::Instruction*>> added_;
+  std::unordered_map<const hlo::Instruction*, std::vector<hlo::Instruction*>> after_;
+  std::vector<hlo::Instruction*> last_;
 };
 
 // Edits every computation that has an order, callees before callers; unreachable ones go if any has

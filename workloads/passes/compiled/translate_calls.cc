@@ -26,9 +26,49 @@ bool IsSameValue(const Instruction& i) {
   return false;
 }
 
+// The kernel that the compiler adds to a module for a ragged product (`ragged-dot-none`): what
+// another made of the sizes of the groups (`ragged-dot-metadata`), the rows, and a matrix for each
+// group. Its body is MLIR that runs a product per block of rows, so that it is the product itself
+// whose windows and passes are priced. Null: it is something else.
+Instruction* RaggedProductOf(const Instruction& call) {
+  constexpr size_t kRows = 5, kMatrices = 6;
+  if (!call.name().starts_with("ragged-dot") || call.operands().size() != kMatrices + 1) {
+    return nullptr;
+  }
+  const Instruction* metadata = call.operand(0);
+  if (metadata->opcode() != Opcode::kGetTupleElement) return nullptr;
+  metadata = metadata->operand(0);
+  if (!metadata->name().starts_with("ragged-dot-metadata") || metadata->operands().size() != 1) {
+    return nullptr;
+  }
+  Instruction *rows = call.operand(kRows), *matrices = call.operand(kMatrices);
+  Instruction* sizes = metadata->operand(0);
+  const hlo::Shape &left = rows->shape(), &right = matrices->shape(), &result = call.shape();
+  if (left.rank() != 2 || right.rank() != 3 || result.rank() != 2 || sizes->shape().rank() != 1 ||
+      sizes->shape().dims[0] != right.dims[0]) {
+    return nullptr;
+  }
+  // Either dimension of the matrices may be the one that is summed over.
+  int64_t summed = 1;
+  if (right.dims[1] != left.dims[1] || right.dims[2] != result.dims[1]) summed = 2;
+  if (right.dims[summed] != left.dims[1] || right.dims[3 - summed] != result.dims[1] ||
+      left.dims[0] != result.dims[0]) {
+    return nullptr;
+  }
+  Instruction* product =
+      call.parent()->Add(Opcode::kRaggedDot, result, {rows, matrices, sizes}, call.name(), &call);
+  auto& numbers = *product->mutable_attrs().mutable_ragged_dot_dimension_numbers();
+  numbers.add_lhs_ragged_dimensions(0);
+  numbers.add_rhs_group_dimensions(0);
+  numbers.mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(1);
+  numbers.mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(summed);
+  return product;
+}
+
 // The operation that a call is; null: the call stays.
 Instruction* OperationOf(const Instruction& call) {
   Computation* computation = call.parent();
+  if (Instruction* product = RaggedProductOf(call); product != nullptr) return product;
   if (call.operands().size() != 1) return nullptr;
   Instruction* matrix = call.operand(0);
   if (hlo::IsCallOf(call, "Cholesky")) {

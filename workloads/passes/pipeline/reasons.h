@@ -51,8 +51,8 @@ inline constexpr Reason kFlattened{"flatten-fusions.flattened", kChanged,
                                    "{subject}: {count} fusions inside of others are part of them"};
 inline constexpr Reason kPrefetched{
     "begin-prefetched.there", kAssumed,
-    "{subject} is in VMEM when the step begins, as the step before it leaves it (cross-program "
-    "prefetch)"};
+    "{subject} is in VMEM when the step begins, and is copied there again for the next step "
+    "(cross-program prefetch)"};
 inline constexpr Reason kEstimateTaken{"take-estimates.taken", kChanged,
                                        "{subject} takes {cycles} cycles"};
 inline constexpr Reason kCarriedJoined{"join-carried-collectives.joined", kChanged,
@@ -67,6 +67,10 @@ inline constexpr Reason kOffLoadKept{
     "collectives here"};
 inline constexpr Reason kCallTranslated{"translate-calls.translated", kChanged,
                                         "{subject}: call of {target}"};
+
+inline constexpr Reason kSortExpanded{
+    "expand-stable-sorts.expanded", kChanged,
+    "{subject} sorts positions along, which decide between equal elements"};
 
 inline constexpr Reason kEinsumWindowed{"windowed-einsum.windowed", kChanged,
                                         "{subject} with {collective}: {why}"};
