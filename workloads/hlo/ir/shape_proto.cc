@@ -23,8 +23,8 @@ constexpr int kMaxRank = 64;
 // What works on tuples does so recursively. Programs nest a few deep.
 constexpr int kMaxTupleDepth = 64;
 
-// Where the TPU compiler keeps what it counts and waits with: a few bytes, no array of a program, and
-// no memory that is modelled. Those of tests/data/compiled.
+// Where the TPU compiler keeps what it counts and waits with: a few bytes, no array of a program,
+// and no memory that is modelled. Those of tests/data/compiled.
 constexpr int64_t kScalarSpaces[] = {
     2,  // semaphores
     4,  // how far collectives inside of kernels are
@@ -57,8 +57,8 @@ absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
   }
   layout.memory_space = proto.memory_space();
   if (!IsKnownSpace(layout.memory_space)) {
-    return NoRule(
-        fmt::format("memory space S({}) of {} is not known", layout.memory_space, shape->ToString()));
+    return NoRule(fmt::format("memory space S({}) of {} is not known", layout.memory_space,
+                              shape->ToString()));
   }
   layout.element_size_in_bits = proto.element_size_in_bits();
   pb::LayoutProto rest = proto;
