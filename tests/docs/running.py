@@ -1,6 +1,7 @@
 """Runs the snippets of a document as a reader would: in order, in one folder, in one session."""
 
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
@@ -15,6 +16,11 @@ from tests.trace import trace_reader
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What commands of a reader in the source tree name.
 _OF_THE_TREE = ("benchmarks", "configs", "docs", "tools", "validation", "workloads")
+# Documents that need the TPU compiler, which is no dependency.
+OF_THE_COMPILER = frozenset({"pricing-compiler-flags.md"})
+HAS_COMPILER = importlib.util.find_spec("libtpu") is not None
+# Of one command: the longest compiles thirteen programs.
+_MOST_SECONDS = 1800
 _SESSION = pathlib.Path(__file__).with_name("python_session.py")
 
 
@@ -121,7 +127,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            timeout=_MOST_SECONDS,
             check=False,
         )
         # A command may be shown to fail.

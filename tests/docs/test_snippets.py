@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tests.docs.running import ROOT, Result, run_document
+from tests.docs.running import HAS_COMPILER, OF_THE_COMPILER, ROOT, Result, run_document
 from tests.docs.snippets import FormError, commands, matches, snippets
 
 DOCUMENTS = [
@@ -18,7 +18,19 @@ DOCUMENTS = [
 MOST_NOT_RUN = 7
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def marks_of(path: pathlib.Path) -> list[pytest.MarkDecorator]:
+    """Compiling ahead of time takes minutes, and needs a wheel."""
+    if path.name not in OF_THE_COMPILER:
+        return []
+    reason = "no libtpu in this Python: pip install 'libtpu==0.0.42.*' (CONTRIBUTING.md)"
+    return [pytest.mark.long, pytest.mark.skipif(not HAS_COMPILER, reason=reason)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=marks_of(path)) for path in DOCUMENTS],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_document(path: pathlib.Path, binary: str, tmp_path: pathlib.Path) -> None:
     if "flax" in path.name:
         pytest.importorskip("flax")

@@ -1,22 +1,20 @@
 """Modules as the TPU compiler wrote them: each runs, nothing of it is ignored, its memory fits."""
 
-import collections
 import gzip
 import json
-import math
 import pathlib
 import re
 import resource
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import tpusim
-from tpusim import wire
-from tpusim.hlo import Computation, Instruction, Module
+from tpusim.hlo import Module
 
 from tests.tools.command_line import Run
+from tests.tools.executed import assert_all_is_executed
 
 CORPUS = pathlib.Path(__file__).resolve().parents[1] / "data" / "compiled"
 MODULES = sorted(CORPUS.glob("*/*.pb.gz"))
@@ -24,18 +22,6 @@ TEXTS = sorted(CORPUS.glob("*/*.hlo.gz"))
 # Kernels whose body the compiler keeps to itself have a stated cost.
 COSTS = ["--kernel-cost", "ragged-dot-metadata=1000,100000"]
 OPAQUE = ("ragged_product", "moe_ragged_dot")
-# These take no time of their own: names, places, what is known when the program is made, and what
-# only holds other instructions.
-NO_TIME = {
-    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("partition-id", "replica-id", "while", "conditional", "call"),
-}
-# Calls by which the compiler names a buffer, or says that SparseCores are to be ready.
-NAMING_CALLS = {
-    *("AllocateBuffer", "ConcatBitcast", "PrepareAsyncCallStart", "PrepareAsyncCallDone")
-}
-# Of HloInstructionProto.
-CALL_TARGET, PREFETCH_INDEX = 28, 80
 # Below it, what the compiler keeps beside arrays is a large part of its sum.
 LARGE = 16 << 20
 # Of a program: a table of 512 bytes for every tuple, a scalar of a loop or two.
@@ -73,75 +59,12 @@ def report_of_module(
     return of
 
 
-def control_computations(module: Module) -> Iterator[Computation]:
-    """The entry, and what loops, conditionals and calls run."""
-    seen, left = set(), [module.entry.id]
-    while left:
-        number = left.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        yield module.computations[number]
-        for i in module.computations[number].instructions:
-            if i.opcode in ("while", "conditional", "call"):
-                left += i.called
-
-
-def takes_no_time(i: Instruction) -> bool:
-    """Naming, numbers of the scalar core, or what the program before this one has done."""
-    if i.opcode == "copy-start":
-        return any(number == PREFETCH_INDEX for number, *_ in i.fields)
-    if i.opcode == "custom-call":
-        return wire.text(i.fields, CALL_TARGET) in NAMING_CALLS
-    return i.opcode in NO_TIME or (not i.shape.tuple_shapes and math.prod(i.shape.dims) == 1)
-
-
-def is_collective(i: Instruction) -> bool:
-    return bool(re.match("all-|reduce-scatter|collective-|ragged-all", i.opcode))
-
-
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_every_instruction_is_executed(
     path: pathlib.Path, report_of_module: Callable[[pathlib.Path], dict]
 ):
-    report = report_of_module(path)
-    assert report["step_time_ns"] > 0
-    executed = {row["name"] for row in report["ops"]}
     module = Module(gzip.decompress(path.read_bytes()))
-    names: set[str] = set()
-    renamed: collections.Counter[str] = collections.Counter()
-    for computation in control_computations(module):
-        for i in computation.instructions:
-            # Starts and dones are one operation.
-            base = re.sub(r"-(start|done)(?=\.|$)", "", i.name)
-            names |= {i.name, base}
-            if takes_no_time(i) or i.name in executed or base in executed:
-                continue
-            # Kernels that hold a collective become it, under a name of its own.
-            start = i if not i.opcode.endswith("-done") else computation.operands(i)[0]
-            if takes_no_time(start):
-                continue
-            inside = [j for c in start.called for j in module.computations[c].instructions]
-            assert inside, i.name
-            if start.opcode == "async-start":
-                assert i is not start or any(j.name not in names for j in inside), i.name
-            else:
-                assert any(is_collective(j) or j.called for j in inside), i.name
-            renamed[start.opcode] += i is start
-    # Each has become a row: no more have lost their name than there are rows of others.
-    own = {
-        name for name in executed - names if re.fullmatch(r"prefetch(-start|-done)?(\.\d+)?", name)
-    }
-    assert sum(renamed.values()) <= len(executed - names - own) + sum(
-        1 for name in names if name.startswith("async-collective-done")
-    ), renamed
-    # What the program before this one has done, this one does for the next.
-    prefetched = [
-        i
-        for i in module.entry.instructions
-        if i.opcode == "copy-start" and any(number == PREFETCH_INDEX for number, *_ in i.fields)
-    ]
-    assert len(prefetched) == sum("-" not in name for name in own)
+    assert_all_is_executed(module, report_of_module(path))
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)
@@ -159,6 +82,55 @@ def test_text_and_proto_are_one_program(
     for report in (of_proto, of_text):
         del report["command_line"], report["workload"]
     assert of_text == of_proto
+
+
+def printed(workload: tpusim.Workload) -> str:
+    """The module as XLA prints it."""
+    printer = pytest.importorskip("jaxlib._hlo").HloModule
+    text = printer.from_serialized_hlo_module_proto(workload.hlo_module).to_string()
+    # How many partitions there are is no part of a module, but of its text.
+    count = f", is_scheduled=true, num_partitions={workload.num_partitions}"
+    return text.replace(", is_scheduled=true", count, 1)
+
+
+# The smallest of each slice; others with --long.
+SAMPLE = {min(p.parent.glob("*.pb.gz"), key=lambda p: p.stat().st_size) for p in MODULES}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p if p in SAMPLE else pytest.param(p, marks=pytest.mark.long) for p in MODULES],
+    ids=name_of,
+)
+def test_the_text_that_xla_prints_is_the_program(
+    path: pathlib.Path,
+    report_of: Callable[..., dict],
+    tmp_path: pathlib.Path,
+):
+    workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+    (tmp_path / "m.hlo").write_text(printed(workload))
+    (tmp_path / "m.pb").write_bytes(workload.hlo_module)
+    stated = [*COSTS] if any(name in path.name for name in OPAQUE) else []
+    for trips in workload.trip_counts:
+        stated += ["--trip-count", f"{trips.loop}={trips.count}"]
+    of_proto, of_text = (
+        report_of(tmp_path / name, "--config", path.parent.name, *stated)
+        for name in ("m.pb", "m.hlo")
+    )
+    # XLA prints computations in an order of its own: what of equals is named first, and so what
+    # names passes give, may differ; nothing else does.
+    for figure in FIGURES:
+        assert of_text[figure] == of_proto[figure], figure
+    assert of_text["memory_at_peak"]["owners"] == of_proto["memory_at_peak"]["owners"]
+    of_ops = [round(sum(1000 * row["total_ns"] for row in r["ops"])) for r in (of_text, of_proto)]
+    assert of_ops[0] == of_ops[1]
+
+
+# Of a report: what has no names in it.
+FIGURES = (
+    *("step_time_ns", "bound_ns", "critical_path_ns", "flops", "hfu", "events", "peak_hbm_bytes"),
+    *("exposed_communication_ns", "hidden_communication_ns", "links", "devices", "chip_classes"),
+)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +154,16 @@ def test_damaged_text_is_one_line(
     (tmp_path / "m.hlo").write_text(text.replace(before, after, 1))
     line = rejects("run", tmp_path / "m.hlo", "--config", path.parent.name, "--quiet")
     assert "m.hlo" in line
+
+
+def test_a_memory_that_nobody_knows_stops(rejects: Callable[..., str], tmp_path: pathlib.Path):
+    text = next(path for path in TEXTS if b" copy-start(" in gzip.decompress(path.read_bytes()))
+    whole = gzip.decompress(text.read_bytes()).decode()
+    start = next(line for line in whole.splitlines() if " copy-start(" in line and "S(1)" in line)
+    (tmp_path / "m.hlo").write_text(whole.replace(start, start.replace("S(1)", "S(99)", 1)))
+    line = rejects("run", tmp_path / "m.hlo", "--config", text.parent.name, "--quiet")
+    said = r"m\.hlo: line \d+, column \d+: memory space S\(99\) of \w+\[[\d,]*\] is not known\n"
+    assert re.search(said, line)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -307,13 +289,25 @@ def repeated(text: str, times: int) -> str:
     return "\n".join([*computations, *entry, "}", ""])
 
 
+def cpu_seconds(binary: str, text: str, slice_name: str, folder: pathlib.Path) -> float:
+    """Of a run of the module."""
+    assert text.count(" = ") > 20000
+    (folder / "m.hlo").write_text(text)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    command = [binary, "run", folder / "m.hlo", "--config", slice_name, "--quiet"]
+    subprocess.run(command, check=True, cwd=folder)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
 def test_a_large_module_is_quick(binary: str, tmp_path: pathlib.Path):
     module = next(path for path in TEXTS if path.name.startswith("attention_gradient"))
     text = repeated(gzip.decompress(module.read_bytes()).decode(), 110)
-    assert text.count(" = ") > 20000
-    (tmp_path / "m.hlo").write_text(text)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    command = [binary, "run", tmp_path / "m.hlo", "--config", "v5e-1x1", "--quiet"]
-    subprocess.run(command, check=True, cwd=tmp_path)
     # A fifth of a second on a quiet machine.
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 3
+    assert cpu_seconds(binary, text, "v5e-1x1", tmp_path) < 3
+
+
+def test_a_large_decoder_is_quick(binary: str, tmp_path: pathlib.Path):
+    module = CORPUS / "v5e-4x2" / "decoder_4_layers_fsdp.pb.gz"
+    workload = tpusim.Workload.from_bytes(gzip.decompress(module.read_bytes()))
+    # Nine tenths of a second on a busy machine.
+    assert cpu_seconds(binary, repeated(printed(workload), 2), "v5e-4x2", tmp_path) < 3

@@ -183,3 +183,22 @@ def test_what_is_no_store(tmp_path: pathlib.Path):
         Store(tmp_path / "other.sqlite")
     with pytest.raises(tpusim.Error, match="No such file or directory"):
         Store(tmp_path / "nowhere" / "s.sqlite")
+
+
+class Nameless:
+    """As some objects of C++ are."""
+
+    __qualname__ = "Nameless"
+
+    def __init__(self) -> None:
+        self.__qualname__ = None
+
+    def __call__(self) -> None:
+        """Nothing."""
+
+    def __repr__(self) -> str:
+        return "nameless"
+
+
+def test_a_callable_whose_name_is_none():
+    assert identity(Nameless()) == "nameless"

@@ -97,6 +97,18 @@ TEST(ShapeProtoTest, LayoutsRoundTrip) {
   EXPECT_EQ(ShapeToProto(*shape).SerializeAsString(), proto.SerializeAsString());
 }
 
+// HBM to host memory, and where compiled modules keep scalars and semaphores.
+TEST(ShapeProtoTest, SpacesOfCompiledModules) {
+  pb::ShapeProto proto;
+  proto.set_element_type(pb::U32);
+  for (int64_t space = 0; space <= 8; ++space) {
+    proto.mutable_layout()->set_memory_space(space);
+    const auto shape = ShapeFromProto(proto);
+    ASSERT_TRUE(shape.ok()) << Message(shape.status());
+    EXPECT_EQ(shape->layout.memory_space, space);
+  }
+}
+
 TEST(ShapeProtoTest, BadShapes) {
   const auto error = [](auto edit) {
     pb::ShapeProto proto;
@@ -117,6 +129,10 @@ TEST(ShapeProtoTest, BadShapes) {
             "dynamic dimension in f32[4]");
   EXPECT_EQ(error([](pb::ShapeProto* p) { p->mutable_layout()->add_minor_to_major(1); }),
             "layout {1} is no permutation of the 1 dimensions of f32[4]");
+  for (const int64_t space : {9, 99, -1}) {
+    EXPECT_EQ(error([=](pb::ShapeProto* p) { p->mutable_layout()->set_memory_space(space); }),
+              "memory space S(" + std::to_string(space) + ") of f32[4] is not known");
+  }
   EXPECT_EQ(error([](pb::ShapeProto* p) {
               p->set_dimensions(0, int64_t{1} << 40);
               p->add_dimensions(0);

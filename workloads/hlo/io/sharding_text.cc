@@ -9,11 +9,16 @@ namespace tpusim::hlo {
 namespace {
 
 template <typename Dims, typename Perm>
-std::string IotaText(const Dims& reshape, const Perm& perm) {
-  std::string text = fmt::format("<=[{}]", fmt::join(reshape, ","));
+std::string ReshapedText(const Dims& reshape, const Perm& perm) {
+  std::string text = fmt::format("[{}]", fmt::join(reshape, ","));
   // One dimension has nothing to transpose.
   if (perm.size() > 1) text += fmt::format("T({})", fmt::join(perm, ","));
   return text;
+}
+
+template <typename Dims, typename Perm>
+std::string IotaText(const Dims& reshape, const Perm& perm) {
+  return "<=" + ReshapedText(reshape, perm);
 }
 
 std::string MeshText(const pb::MeshProto& mesh) {
@@ -24,8 +29,8 @@ std::string MeshText(const pb::MeshProto& mesh) {
   if (mesh.device_ids_size() > 0) {
     text += fmt::format(", device_ids=({})", fmt::join(mesh.device_ids(), ","));
   } else if (mesh.has_iota_transform()) {
-    text += fmt::format(", device_ids=({})", IotaText(mesh.iota_transform().reshape_dims(),
-                                                      mesh.iota_transform().transpose_perm()));
+    text += fmt::format(", device_ids=({})", ReshapedText(mesh.iota_transform().reshape_dims(),
+                                                          mesh.iota_transform().transpose_perm()));
   }
   return text;
 }

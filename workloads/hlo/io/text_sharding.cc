@@ -14,10 +14,9 @@ namespace {
 
 constexpr int kMostNestedShardings = 64;
 
-// <=[2,4]T(1,0), after the extents of what it fills.
+// [2,4]T(1,0): numbers from 0, reshaped and transposed.
 template <typename Dims, typename Perm>
-absl::Status ParseIota(TextCursor& text, Dims* reshape, Perm* perm) {
-  RETURN_IF_ERROR(text.Expect("<="));
+absl::Status ParseReshaped(TextCursor& text, Dims* reshape, Perm* perm) {
   RETURN_IF_ERROR(text.Expect("["));
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims, text.IntsUntil("]"));
   reshape->Add(dims.begin(), dims.end());
@@ -31,6 +30,13 @@ absl::Status ParseIota(TextCursor& text, Dims* reshape, Perm* perm) {
   return absl::OkStatus();
 }
 
+// <=[2,4]T(1,0), after the extents of what it fills.
+template <typename Dims, typename Perm>
+absl::Status ParseIota(TextCursor& text, Dims* reshape, Perm* perm) {
+  RETURN_IF_ERROR(text.Expect("<="));
+  return ParseReshaped(text, reshape, perm);
+}
+
 // 'x'
 absl::StatusOr<std::string> ParseAxisName(TextCursor& text) {
   RETURN_IF_ERROR(text.Expect("'"));
@@ -39,7 +45,7 @@ absl::StatusOr<std::string> ParseAxisName(TextCursor& text) {
   return name;
 }
 
-// mesh['x'=2,'y'=4], device_ids=([8]) after the word mesh
+// mesh['x'=2,'y'=4], device_ids=([2,4]T(1,0)) or device_ids=(1,0,...)
 absl::Status ParseMesh(TextCursor& text, pb::MeshProto& mesh) {
   RETURN_IF_ERROR(text.Expect("mesh["));
   while (!text.Take("]")) {
@@ -56,9 +62,10 @@ absl::Status ParseMesh(TextCursor& text, pb::MeshProto& mesh) {
     text.set_at(before);
     return absl::OkStatus();
   }
-  if (text.Peek() == '<') {
+  if (text.Peek() == '[') {
     auto* iota = mesh.mutable_iota_transform();
-    RETURN_IF_ERROR(ParseIota(text, iota->mutable_reshape_dims(), iota->mutable_transpose_perm()));
+    RETURN_IF_ERROR(
+        ParseReshaped(text, iota->mutable_reshape_dims(), iota->mutable_transpose_perm()));
     return text.Expect(")");
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> ids, text.IntsUntil(")"));

@@ -37,6 +37,18 @@ absl::Status ParseLayout(TextCursor& text, pb::LayoutProto& layout) {
         } while (text.Peek() == '(');
         continue;
       }
+      if (text.Take("SC")) {  // where a dimension is cut between cores: (0:16)(1:4,8)
+        do {
+          RETURN_IF_ERROR(text.Expect("("));
+          pb::SplitConfigProto* split = layout.add_split_configs();
+          ASSIGN_OR_RETURN(const int64_t dimension, text.Integer());
+          split->set_dimension(dimension);
+          RETURN_IF_ERROR(text.Expect(":"));
+          ASSIGN_OR_RETURN(const std::vector<int64_t> indices, text.IntsUntil(")"));
+          split->mutable_split_indices()->Add(indices.begin(), indices.end());
+        } while (text.Peek() == '(');
+        continue;
+      }
       const bool space = text.Take("S");
       if (!space && !text.Take("E")) return text.Error("this part of a layout is not known");
       RETURN_IF_ERROR(text.Expect("("));

@@ -1,8 +1,11 @@
 #include "workloads/hlo/ir/shape_proto.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <string>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -19,6 +22,22 @@ constexpr int64_t kMaxBytes = int64_t{1} << 58;
 constexpr int kMaxRank = 64;
 // What works on tuples does so recursively. Programs nest a few deep.
 constexpr int kMaxTupleDepth = 64;
+
+// Where the TPU compiler keeps what it counts and waits with: a few bytes, no array of a program,
+// and no memory that is modelled. Those of tests/data/compiled.
+constexpr int64_t kScalarSpaces[] = {
+    2,  // semaphores
+    4,  // how far collectives inside of kernels are
+    6,  // scalars
+    7,  // scalars of what SparseCores run
+    8,  // semaphores between TensorCore and SparseCores
+};
+
+bool IsKnownSpace(int64_t number) {
+  return std::ranges::find(configs::kMemories, number, &configs::Memory::number) !=
+             std::end(configs::kMemories) ||
+         std::ranges::find(kScalarSpaces, number) != std::end(kScalarSpaces);
+}
 
 absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
   Layout& layout = shape->layout;
@@ -37,6 +56,10 @@ absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
     layout.tiles.emplace_back(tile.dimensions().begin(), tile.dimensions().end());
   }
   layout.memory_space = proto.memory_space();
+  if (!IsKnownSpace(layout.memory_space)) {
+    return NoRule(fmt::format("memory space S({}) of {} is not known", layout.memory_space,
+                              shape->ToString()));
+  }
   layout.element_size_in_bits = proto.element_size_in_bits();
   pb::LayoutProto rest = proto;
   rest.clear_minor_to_major();

@@ -129,7 +129,8 @@ def identity(value: Any) -> str | None:
         return None if None in parts else f"partial({', '.join(map(str, parts))})"
     if isinstance(value, FromFile):
         value = value.function()
-    if callable(value) and hasattr(value, "__qualname__"):
+    # Some objects of C++ are callable and have a name that is None.
+    if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
         code = getattr(value, "__code__", None)
         if getattr(value, "__closure__", None) or "<lambda>" in value.__qualname__:
             return None
