@@ -32,7 +32,11 @@ using hlo::Opcode;
 using hlo::Shape;
 using mosaic::Call;
 
-constexpr std::string_view kPallasTarget = "tpu_custom_call";
+constexpr char kNoBody[] = "it carries no body";
+
+bool IsPallasCall(const Instruction& i) {
+  return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == "tpu_custom_call";
+}
 
 // The serialised kernel; nullopt: the call carries none.
 std::optional<std::string> BodyOfCall(const Instruction& call) {
@@ -149,10 +153,6 @@ CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carrie
   return cost;
 }
 
-}  // namespace
-
-namespace {
-
 // Kernels that the TPU compiler adds itself (the metadata of ragged products) carry MLIR as text
 // and compute integers on the scalar core, element after element of their results. Of loops whose
 // lengths are data nothing more is known.
@@ -175,16 +175,29 @@ std::optional<CustomCost> CostOfText(const Instruction& call, const std::string&
 
 }  // namespace
 
+std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
+                                  const target::Target& target) {
+  std::vector<BodyPrice> prices;
+  std::optional<BodyCosts> costs;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* call : computation->instructions()) {
+      if (!IsPallasCall(*call)) continue;
+      if (!costs) costs.emplace(module, partitions, target);
+      const std::optional<std::string> body = BodyOfCall(*call);
+      prices.push_back({call, body ? costs->Of(*call, *body)
+                                   : absl::StatusOr<tpusim::KernelCost>(NoRule(kNoBody))});
+    }
+  }
+  return prices;
+}
+
 std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
                                       const KernelTrips& trips, const target::Target& target) {
   std::vector<std::string> calls;
   std::optional<BodyCosts> costs;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* call : computation->instructions()) {
-      if (call->opcode() != Opcode::kCustomCall || HasNamedCost(*call) ||
-          call->attrs().custom_call_target() != kPallasTarget) {
-        continue;
-      }
+      if (!IsPallasCall(*call) || HasNamedCost(*call)) continue;
       if (!costs) costs.emplace(module, partitions, target);
       calls.push_back(call->name());
       const std::optional<std::string> body = BodyOfCall(*call);
@@ -192,7 +205,7 @@ std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
         SetCustomCost(call, *scalar);
         continue;
       }
-      std::string why = "it carries no body";
+      std::string why = kNoBody;
       NamedCost found;
       if (body) {
         absl::StatusOr<tpusim::KernelCost> priced = costs->Of(*call, *body);

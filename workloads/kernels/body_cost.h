@@ -20,11 +20,23 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/target/target.h"
+#include "workloads/workload.pb.h"
 
 namespace tpusim::kernels {
+
+// A Pallas call of a partitioned module, and what its body does in one call, with loops on data
+// apart. Error (no rule): why that is not known.
+struct BodyPrice {
+  const hlo::Instruction* call = nullptr;
+  absl::StatusOr<tpusim::KernelCost> price;
+};
+// Of all Pallas calls, whatever is stated of them.
+std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
+                                  const target::Target& target);
 
 // Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
 // neither. `trips` has the counts of loops inside kernels. Returns the names of these calls.

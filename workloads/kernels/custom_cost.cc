@@ -396,6 +396,14 @@ bool HasNamedCost(const Instruction& call) {
   return hlo::FrontendAttribute(call, kCostAttribute) || hlo::FrontendAttribute(call, kUnpriced);
 }
 
+bool IsNamed(const Instruction& call, const std::string& pattern) {
+  const auto matches = [&](const std::string& name) {
+    return !name.empty() && fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  };
+  return matches(call.name()) || matches(LastOf(call.op_name())) ||
+         matches(hlo::FrontendAttribute(call, "kernel_name").value_or(""));
+}
+
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
                                                      const std::vector<NamedCost>& costs) {
   std::vector<std::vector<std::string>> uses(costs.size());
@@ -403,14 +411,9 @@ std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (i->opcode() != Opcode::kCustomCall) continue;
-      const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
       for (size_t n = 0; n < costs.size(); ++n) {
-        const NamedCost& stated = costs[n];
-        const auto matches = [&](const std::string& name) {
-          return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
-        };
-        if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
-        SetNamedCost(i, stated);
+        if (!IsNamed(*i, costs[n].name)) continue;
+        SetNamedCost(i, costs[n]);
         uses[n].push_back(i->name());
         break;
       }

@@ -113,9 +113,12 @@ void SetCustomCost(hlo::Instruction* custom_call, const CustomCost& cost);
 // What the arrays do in the call, in FLOPs of one bf16 pass.
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 
-// Writes costs onto the custom calls whose instruction name, kernel name or last
-// part of the scope matches; the first match wins. Returns the calls that each of `costs` is
-// written to.
+// Whether a custom call is called so: its instruction, its kernel or the last part of its scope; a
+// glob may be.
+bool IsNamed(const hlo::Instruction& custom_call, const std::string& pattern);
+
+// Writes costs onto the custom calls that are named so; the first match wins. Returns the calls
+// that each of `costs` is written to.
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
                                                      const std::vector<NamedCost>& costs);
 
