@@ -183,7 +183,7 @@ within 1 %: versions lower programs differently, but not by much.
 * README program: export over an abstract mesh, then the simulation.
 * Capture of a script: `python -m tpusim.export script.py --list` and `--function train_step` of a
   script that initialises, trains on a mesh of all devices, and prints losses.
-* Pallas kernel: a product with scratch memory and branches, inside a `shard_map`, priced from its
+* Pallas kernel: a product with scratch memory and branches, inside a `shard_map`, priced by its
   body.
 * Flax NNX step: model, optimizer and a train step, by `tpusim.capture`.
 

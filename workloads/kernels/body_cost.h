@@ -1,8 +1,7 @@
-// What Pallas kernels cost whose calls state nothing, as in modules that no exporter has seen: raw
-// HLO, and what the TPU compiler writes.
+// What Pallas kernels cost: those of exports, of raw HLO, and of what the TPU compiler writes.
 //
 // Every `tpu_custom_call` carries its kernel in its backend_config; workloads/mosaic reads and
-// prices it. The tables that it reads ahead of its blocks are known where the program computes them
+// prices it, unless a cost is stated. A time that is stated leaves what the body does as it is. The tables that it reads ahead of its blocks are known where the program computes them
 // of constants; where partitions have different ones, the dearest counts.
 //
 // The TPU compiler adds kernels of its own whose body is MLIR as text, on the scalar core: they
@@ -24,7 +23,7 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/target/target.h"
-#include "workloads/workload.pb.h"
+#include "workloads/kernel_cost.pb.h"
 
 namespace tpusim::kernels {
 
@@ -39,7 +38,7 @@ std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
                                   const target::Target& target);
 
 // Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
-// neither. `trips` has the counts of loops inside kernels. Returns the names of these calls.
+// neither, or a time alone. `trips` has the counts of loops inside kernels. Returns the names of these calls.
 std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
                                       const KernelTrips& trips, const target::Target& target);
 
