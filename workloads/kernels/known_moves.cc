@@ -19,7 +19,7 @@ using hlo::Shape;
 using Results = std::optional<std::vector<WholeNumbers>>;
 
 template <typename Dims>
-bool Contains(const Dims& dims, int64_t d) {
+bool IsAmong(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
@@ -28,7 +28,7 @@ template <typename A, typename B>
 WholeNumbers Others(int64_t rank, const A& some, const B& more) {
   WholeNumbers others;
   for (int64_t d = 0; d < rank; ++d) {
-    if (!Contains(some, d) && !Contains(more, d)) others.push_back(d);
+    if (!IsAmong(some, d) && !IsAmong(more, d)) others.push_back(d);
   }
   return others;
 }
@@ -90,7 +90,7 @@ Results Reversed(const Instruction& i, const std::vector<WholeNumbers>& operands
   const WholeNumbers turned = hlo::Dimensions(i);
   return Picked(i, operands, [&](const WholeNumbers& place, WholeNumbers* from) {
     for (size_t d = 0; d < place.size(); ++d) {
-      const bool turns = Contains(turned, static_cast<int64_t>(d));
+      const bool turns = IsAmong(turned, static_cast<int64_t>(d));
       (*from)[d] = turns ? i.shape().dims[d] - 1 - place[d] : place[d];
     }
   });
