@@ -314,7 +314,7 @@ def test_an_operation_without_a_rule_is_named_with_its_place():
 
     x = jax.ShapeDtypeStruct((8, 128), jnp.float32)
     workload = tpusim.export(call, x, path=None)
-    (cost,) = bodies(kernel_bodies.with_another_operation(workload, "exp", "exq"))
+    (cost,) = bodies(kernel_bodies.with_another_operation(workload, "math.exp", "math.exq"))
     lines = pathlib.Path(__file__).read_text().splitlines()
     line = next(n for n, text in enumerate(lines, 1) if text.endswith("# the place"))
     expected = f"there is no rule for math.exq at tests/jax/test_kernel_copies.py:{line}"

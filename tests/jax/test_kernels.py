@@ -380,7 +380,9 @@ def test_kernels_without_a_rule_are_priced_later(binary: str, tmp_path: pathlib.
         return pl.pallas_call(kernel, out_shape=shape, name="rows")(x)
 
     x = struct(8, 128, dtype=jnp.float32)
-    workload = kernel_bodies.with_another_operation(tpusim.export(rows, x, path=None), "exp", "exq")
+    workload = kernel_bodies.with_another_operation(
+        tpusim.export(rows, x, path=None), "math.exp", "math.exq"
+    )
     workload.save(tmp_path / "w.pb")
     (price,) = bodies(workload)
     assert price.unpriced.startswith("there is no rule for math.exq at tests/jax/test_kernels.py:")
