@@ -62,35 +62,35 @@ Json JsonOf(const BodyPrice& body) {
   const tpusim::KernelCost& cost = body.price.ok() ? *body.price : tpusim::KernelCost();
   Json blocks = Json::array();
   for (const tpusim::KernelBlock& block : cost.blocks()) {
-    blocks.push_back({{"kind", block.output() ? "out" : "in"},
-                      {"bytes", block.bytes()},
-                      {"moves_with", std::vector(block.moves_with().begin(),
-                                                 block.moves_with().end())}});
+    blocks.push_back(
+        {{"kind", block.output() ? "out" : "in"},
+         {"bytes", block.bytes()},
+         {"moves_with", std::vector(block.moves_with().begin(), block.moves_with().end())}});
   }
   Json json{{"name", body.call->name()},
             {"unpriced", body.price.ok() ? "" : Message(body.price.status())}};
   json.update(WorkJson(cost));
-  json.update(Json{
-      {"grid", std::vector(cost.grid().begin(), cost.grid().end())},
-      {"blocks", std::move(blocks)},
-      {"assumed", std::vector<std::string>(cost.assumed().begin(), cost.assumed().end())}});
+  json.update(
+      Json{{"grid", std::vector(cost.grid().begin(), cost.grid().end())},
+           {"blocks", std::move(blocks)},
+           {"assumed", std::vector<std::string>(cost.assumed().begin(), cost.assumed().end())}});
   return json;
 }
 
 // Lines of amounts, those of loops further to the right.
 void AddWork(const tpusim::KernelCost& cost, const std::string& indent, std::string& text) {
-  text += fmt::format("{}{} FLOPs, {} transcendentals, {} bytes of HBM, {} to other devices\n",
-                      indent, cost.flops(), cost.transcendentals(), cost.bytes_accessed(),
-                      cost.remote_bytes());
+  text +=
+      fmt::format("{}{} FLOPs, {} transcendentals, {} bytes of HBM, {} to other devices\n", indent,
+                  cost.flops(), cost.transcendentals(), cost.bytes_accessed(), cost.remote_bytes());
   for (const tpusim::KernelProduct& product : cost.products()) {
     text += fmt::format("{}{} products {} x {} x {} of {}\n", indent, product.count(), product.m(),
                         product.k(), product.n(), product.number_format());
   }
   for (const tpusim::KernelLoop& loop : cost.loops()) {
-    text += fmt::format("{}each pass of {}{}{}\n", indent, loop.name(),
-                        loop.source().empty() ? "" : ", " + loop.source(),
-                        loop.has_at_most() ? fmt::format(", at most {} each time", loop.at_most())
-                                           : std::string());
+    text += fmt::format(
+        "{}each pass of {}{}{}\n", indent, loop.name(),
+        loop.source().empty() ? "" : ", " + loop.source(),
+        loop.has_at_most() ? fmt::format(", at most {} each time", loop.at_most()) : std::string());
     AddWork(loop.pass(), indent + "  ", text);
   }
 }
@@ -103,11 +103,9 @@ std::string TextOf(const BodyPrice& body) {
   if (cost.grid_size() > 0) {
     text += fmt::format("  grid {}\n", fmt::join(cost.grid(), " x "));
     for (const tpusim::KernelBlock& block : cost.blocks()) {
-      text += fmt::format("  {:<4}{:>9} bytes, moves with axes {}\n", block.output() ? "out" : "in",
-                          block.bytes(),
-                          block.moves_with().empty()
-                              ? "-"
-                              : fmt::format("{}", fmt::join(block.moves_with(), ",")));
+      text += fmt::format(
+          "  {:<4}{:>9} bytes, moves with axes {}\n", block.output() ? "out" : "in", block.bytes(),
+          block.moves_with().empty() ? "-" : fmt::format("{}", fmt::join(block.moves_with(), ",")));
     }
   }
   for (const std::string& sentence : cost.assumed()) text += fmt::format("  it {}\n", sentence);
@@ -140,9 +138,8 @@ absl::Status PrintKernelBodies(const std::string& workload, const std::string& c
   }
   if (!json) return PrintResult(configs::PrintableLines(text));
   Json all = results::HeadOf("tpusim.kernel_body/1", ThisProducer());
-  all.update(Json{{"workload", prepared.name},
-                  {"config", prepared.config.name},
-                  {"kernels", std::move(list)}});
+  all.update(Json{
+      {"workload", prepared.name}, {"config", prepared.config.name}, {"kernels", std::move(list)}});
   return PrintResult(results::JsonText(all));
 }
 

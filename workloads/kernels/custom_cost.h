@@ -19,8 +19,8 @@
 #include "configs/units.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
 #include "workloads/kernel_cost.pb.h"
+#include "workloads/target/target.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::kernels {

@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workloads/kernel_cost.pb.h"
 #include "workloads/mosaic/amounts.h"
 #include "workloads/mosaic/module.h"
 #include "workloads/mosaic/scope.h"
-#include "workloads/kernel_cost.pb.h"
 
 namespace tpusim::mosaic {
 

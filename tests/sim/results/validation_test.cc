@@ -118,10 +118,11 @@ TEST(ValidationTest, ErrorsAreAveragedByChipKindAndRole) {
 }
 
 TEST(ValidationTest, PendingRowsAreListedByReason) {
-  const std::string text = FormatValidation({}, {{"T1 a", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T1 b", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T2", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T3", "v6e", "x", "1 s", "training", "s"}},
+  const std::string text = FormatValidation({},
+                                            {{"T1 a", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T1 b", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T2", "v4", "x", "1 s", "no such memory", "s"},
+                                             {"T3", "v6e", "x", "1 s", "training", "s"}},
                                             kWidth);
   EXPECT_THAT(text, ::testing::ContainsRegex("v4 +3 +no such memory +T1 T2"));
   EXPECT_THAT(text, ::testing::ContainsRegex("v6e +1 +training +T3"));
