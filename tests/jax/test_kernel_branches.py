@@ -6,10 +6,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import pytest
-import tpusim
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+
+from tests.jax.kernel_bodies import Body, exported
 
 BLOCK = 8 * 128
 GRID = 4
@@ -17,7 +18,7 @@ GRID = 4
 When = Callable[[jax.Array], Callable]
 
 
-def price(body: Callable, *, scalars: int = 4, grid: int = GRID) -> tpusim.KernelCost:
+def price(body: Callable, *, scalars: int = 4, grid: int = GRID) -> Body:
     """Of a kernel with scalars that are data, a block of x, and a block of the result."""
 
     def call(numbers, x):
@@ -35,7 +36,7 @@ def price(body: Callable, *, scalars: int = 4, grid: int = GRID) -> tpusim.Kerne
 
     numbers = jax.ShapeDtypeStruct((scalars,), jnp.int32)
     x = jax.ShapeDtypeStruct((8 * grid, 128), jnp.float32)
-    (kernel,) = tpusim.export(call, numbers, x, path=None).kernels
+    (kernel,) = exported(call, numbers, x)
     assert kernel.unpriced == ""
     return kernel
 
@@ -280,7 +281,7 @@ def test_the_dearest_branch_is_that_which_takes_longest():
         jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
         jax.ShapeDtypeStruct((8, 128), jnp.float32),
     )
-    (kernel,) = tpusim.export(call, *arguments, path=None).kernels
+    (kernel,) = exported(call, *arguments)
     assert kernel.transcendentals == 0
     # There and back; the block in and the block out, and the scalar.
     assert kernel.bytes_accessed == 2 * 4 * 1024 * 1024 + 2 * 4 * BLOCK + 4

@@ -15,14 +15,16 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AxisType, PartitionSpec
-from tpusim import kernels
+
+from tests.jax import kernel_bodies
+from tests.jax.kernel_bodies import Block, Body, bodies, exported
 
 ROWS = 1024
 # Of f32[ROWS, 128].
 ROW_BYTES = 128 * 4
 
 
-def copies(body: Callable, *, grid: int = 1, window: int = 256, path=None) -> tpusim.KernelCost:
+def copies(body: Callable, *, grid: int = 1, window: int = 256, path=None) -> Body:
     """Of a kernel with scalars that are data, x in HBM, and a buffer of `window` rows."""
 
     def call(numbers, x):
@@ -41,7 +43,7 @@ def copies(body: Callable, *, grid: int = 1, window: int = 256, path=None) -> tp
 
     numbers = jax.ShapeDtypeStruct((4,), jnp.int32)
     x = jax.ShapeDtypeStruct((ROWS, 128), jnp.float32)
-    (kernel,) = tpusim.export(call, numbers, x, path=path, config="v5e-1x1").kernels
+    (kernel,) = exported(call, numbers, x, path=path, config="v5e-1x1")
     assert kernel.unpriced == ""
     # The scalars are read once, and are not what this is about.
     return dataclasses.replace(kernel, bytes_accessed=kernel.bytes_accessed - 4 * 4)
@@ -213,7 +215,7 @@ def test_pipelines_inside_of_kernels_copy_blocks_that_change():
         )(x, w)
 
     operand = jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)
-    (cost,) = tpusim.export(call, operand, operand, path=None, config="v5e-1x1").kernels
+    (cost,) = exported(call, operand, operand, config="v5e-1x1")
     # Both operands at every one of the 64 steps, the result after every fourth.
     assert cost.bytes_accessed == 64 * 2 * 128 * 128 * 2 + 16 * 128 * 128 * 4
     assert sum(product.count for product in cost.products) == 64
@@ -241,10 +243,10 @@ def test_own_copies_take_their_time_beside_blocks(binary: str, tmp_path: pathlib
 
     x = jax.ShapeDtypeStruct((128, 1024), jnp.float32)
     y = jax.ShapeDtypeStruct((256, 1024), jnp.float32)
-    (cost,) = tpusim.export(call, x, y, path=tmp_path / "w.pb", config="v5e-1x1").kernels
+    (cost,) = exported(call, x, y, path=tmp_path / "w.pb", config="v5e-1x1")
     # 1 MiB at each of 16 points, 0.5 MiB in and as much out in blocks.
     assert cost.bytes_accessed == 17 << 20
-    assert cost.blocks[-1] == tpusim.KernelBlock(1 << 20, False, (0,))
+    assert cost.blocks[-1] == Block(1 << 20, False, (0,))
     command = [binary, "run", "w.pb", "--report", "r.json", "--quiet"]
     subprocess.run(command, cwd=tmp_path, check=True)
     report = json.loads((tmp_path / "r.json").read_text())
@@ -277,7 +279,7 @@ def test_grids_whose_length_is_computed_from_constants():
         )(first, rows, x)
 
     x = jax.ShapeDtypeStruct((64, 128), jnp.float32)
-    (cost,) = tpusim.export(call, x, path=None).kernels
+    (cost,) = exported(call, x)
     assert cost.loops == ()
     assert cost.transcendentals == 3 * 8 * 128
     # Three blocks in, three out, and two tables.
@@ -296,29 +298,24 @@ def test_values_inside_of_kernels_may_be_resharded():
     sharding = jax.sharding.NamedSharding(mesh, PartitionSpec())
     x = jax.ShapeDtypeStruct((8, 128), jnp.float32, sharding=sharding)
     with jax.sharding.use_abstract_mesh(mesh):
-        (cost,) = tpusim.export(call, x, path=None).kernels
+        (cost,) = exported(call, x)
     assert (cost.unpriced, cost.transcendentals) == ("", 8 * 128)
 
 
-def test_an_operation_without_a_place_has_that_of_what_is_around_it(monkeypatch):
-    place = kernels.body.source
-    monkeypatch.setattr(kernels.operations, "TRANSCENDENTAL", frozenset())
-    monkeypatch.setattr(
-        kernels.body, "source", lambda e: "" if e.primitive.name == "exp" else place(e)
-    )
-
+def test_an_operation_without_a_rule_is_named_with_its_place():
     def kernel(x, out):
         def turn(_, total):
-            return jnp.exp(total)
+            return jnp.exp(total)  # the place
 
-        out[...] = lax.fori_loop(0, 3, turn, x[...])  # the place
+        out[...] = lax.fori_loop(0, 3, turn, x[...])
 
     def call(x):
         return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
     x = jax.ShapeDtypeStruct((8, 128), jnp.float32)
-    (cost,) = tpusim.export(call, x, path=None).kernels
+    workload = tpusim.export(call, x, path=None)
+    (cost,) = bodies(kernel_bodies.with_another_operation(workload, "math.exp", "math.exq"))
     lines = pathlib.Path(__file__).read_text().splitlines()
     line = next(n for n, text in enumerate(lines, 1) if text.endswith("# the place"))
-    expected = f"there is no rule for exp at tests/jax/test_kernel_copies.py:{line}"
+    expected = f"there is no rule for math.exq at tests/jax/test_kernel_copies.py:{line}"
     assert cost.unpriced == expected

@@ -1,4 +1,4 @@
-"""Prices of Pallas kernels without a cost estimate, against numbers by hand."""
+"""Prices of Pallas kernels by their bodies, against numbers by hand."""
 
 import functools
 import json
@@ -16,7 +16,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from tpusim import kernels
+
+from tests.jax import kernel_bodies
+from tests.jax.kernel_bodies import Block, Body, Product, bodies, exported
 
 
 def matmul_kernel(x, w, out, total):
@@ -55,8 +57,8 @@ def struct(*shape: int, dtype=jnp.bfloat16) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def one_price(function, *arguments, **options) -> tpusim.KernelCost:
-    (kernel,) = tpusim.export(function, *arguments, path=None, **options).kernels
+def one_price(function, *arguments, **options) -> Body:
+    (kernel,) = exported(function, *arguments, **options)
     return kernel
 
 
@@ -77,11 +79,11 @@ def test_grid_branches_and_blocks():
     # x moves with its rows and the depth, w with its columns and the depth; bf16.
     assert price.grid == (4, 2, 8)
     assert price.blocks == (
-        tpusim.KernelBlock(128 * 128 * 2, False, (0, 2)),
-        tpusim.KernelBlock(128 * 256 * 2, False, (1, 2)),
-        tpusim.KernelBlock(128 * 256 * 2, True, (0, 1)),
+        Block(128 * 128 * 2, False, (0, 2)),
+        Block(128 * 256 * 2, False, (1, 2)),
+        Block(128 * 256 * 2, True, (0, 1)),
     )
-    assert price.products == (tpusim.KernelProduct(128, 128, 256, "bf16", 64),)
+    assert price.products == (Product(128, 128, 256, "bf16", 64),)
 
 
 def test_one_call_of_a_shard_is_one_device():
@@ -99,28 +101,30 @@ def test_one_call_of_a_shard_is_one_device():
     assert (price.flops, price.bytes_accessed) == (MATMUL_FLOPS, MATMUL_BYTES)
 
 
-def test_an_estimate_does_not_hide_the_products():
+def test_an_estimate_does_not_hide_the_products(binary: str, tmp_path: pathlib.Path):
     estimate = pl.CostEstimate(flops=1, transcendentals=2, bytes_accessed=3)
     estimated = functools.partial(matmul, cost_estimate=estimate)
     arguments = struct(512, 1024), struct(1024, 512)
-    (kernel,) = tpusim.export(estimated, *arguments, path=None).kernels
-    (without,) = tpusim.export(matmul, *arguments, path=None).kernels
+    kernel = one_price(estimated, *arguments)
+    without = one_price(matmul, *arguments)
     assert kernel.products
     assert kernel.products == without.products
     assert kernel.flops == without.flops
+    tpusim.export(estimated, *arguments, path=tmp_path / "w.pb")
+    assert run_once(binary, tmp_path)["flops"] == MATMUL_FLOPS
 
 
-def test_what_is_stated_wins():
+def test_what_is_stated_wins(binary: str, tmp_path: pathlib.Path):
     arguments = struct(512, 1024), struct(1024, 512)
     stated = {"flops": 7, "bytes_accessed": 8}
-    by_kernel = tpusim.export(matmul, *arguments, path=None, kernel_costs={"matmul": stated})
-    assert [(k.flops, k.bytes_accessed) for k in by_kernel.kernels] == [(7, 8), (7, 8)]
-    assert by_kernel.kernels[0].name == "matmul"
-    assert by_kernel.kernels[1].name.startswith("pallas_call.")
-    (by_call,) = tpusim.export(
-        matmul, *arguments, path=None, kernel_costs={"pallas_call*": stated}
-    ).kernels
-    assert (by_call.name, by_call.flops) == ("pallas_call*", 7)
+    for name in ("matmul", "pallas_call*"):  # of the kernel, of the call
+        workload = tpusim.export(
+            matmul, *arguments, path=tmp_path / "w.pb", kernel_costs={name: stated}
+        )
+        assert workload.kernels == (tpusim.KernelCost(name, 7, bytes_accessed=8),)
+        assert run_once(binary, tmp_path)["flops"] == 7
+        # What the body does can be asked for nevertheless.
+        assert bodies(workload)[0].flops == MATMUL_FLOPS
 
 
 def test_calls_of_different_sizes_have_their_own_prices():
@@ -130,12 +134,10 @@ def test_calls_of_different_sizes_have_their_own_prices():
     def different(x, w, v):
         return matmul(matmul(x, w), v)
 
-    same = tpusim.export(twice, struct(128, 512), struct(512, 512), path=None).kernels
+    same = exported(twice, struct(128, 512), struct(512, 512))
     assert len(same) == 2
     assert same[0].flops == same[1].flops
-    first, second = tpusim.export(
-        different, struct(128, 512), struct(512, 256), struct(256, 1024), path=None
-    ).kernels
+    first, second = exported(different, struct(128, 512), struct(512, 256), struct(256, 1024))
     # Grid (1, 1, 4), then (1, 4, 2).
     assert first.flops == 4 * (2 * 128 * 256 * 128 + 128 * 256) + 128 * 256
     assert second.flops == 8 * (2 * 128 * 256 * 128 + 128 * 256) + 4 * 128 * 256
@@ -269,7 +271,7 @@ def run_once(binary: str, folder: pathlib.Path, *options: str) -> dict[str, Any]
 
 
 def test_loops_on_data_are_priced_by_their_passes(binary: str, tmp_path: pathlib.Path):
-    (price,) = tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb").kernels
+    price = one_price(repeated, *REPEATED, path=tmp_path / "w.pb")
     assert (price.flops, price.unpriced) == (0, "")
     (outer,) = price.loops
     assert outer.name == "repeated/loop.0"
@@ -302,19 +304,18 @@ def test_trip_counts_of_kernels_can_be_exported(binary: str, tmp_path: pathlib.P
     counts = {"repeated/*": 2}
     tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb", trip_counts=counts)
     assert run_once(binary, tmp_path)["flops"] == 2 * (1 + 2 * 2) * 8 * 128
-    price = one_price(repeated, *REPEATED, kernel_costs={"pallas_call*": {"flops": 5}})
-    assert (price.flops, price.loops) == (5, ())
+    costs = {"pallas_call*": {"flops": 5}}
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb", kernel_costs=costs)
+    assert run_once(binary, tmp_path)["flops"] == 5
 
 
 def test_a_kernel_may_have_a_time(binary: str, tmp_path: pathlib.Path):
     arguments = struct(512, 1024), struct(1024, 512)
     times = {"matmul": {"seconds": 12.5e-6}}
-    priced, _ = tpusim.export(
-        matmul, *arguments, path=tmp_path / "w.pb", kernel_costs=times
-    ).kernels
-    # What is known of it stays.
-    assert (priced.flops, priced.picoseconds) == (MATMUL_FLOPS, 12_500_000)
+    workload = tpusim.export(matmul, *arguments, path=tmp_path / "w.pb", kernel_costs=times)
+    assert workload.kernels == (tpusim.KernelCost("matmul", picoseconds=12_500_000),)
     report = run_once(binary, tmp_path)
+    # What is known of it stays.
     assert report["step_time_ns"] == pytest.approx(12_500, abs=0.02)
     assert report["flops"] == MATMUL_FLOPS
     assert any("takes 12.5 us, as stated" in line for line in report["assumptions"])
@@ -370,9 +371,7 @@ def test_a_grid_on_data_is_a_loop():
     assert price.transcendentals == 0
 
 
-def test_kernels_without_a_rule_are_priced_later(
-    binary: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_kernels_without_a_rule_are_priced_later(binary: str, tmp_path: pathlib.Path):
     def kernel(x, out):
         out[...] = jnp.exp(x[...])
 
@@ -380,13 +379,15 @@ def test_kernels_without_a_rule_are_priced_later(
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return pl.pallas_call(kernel, out_shape=shape, name="rows")(x)
 
-    # As if exp were an operation that nobody has thought of.
-    monkeypatch.setattr(kernels.operations, "TRANSCENDENTAL", frozenset())
     x = struct(8, 128, dtype=jnp.float32)
-    (price,) = tpusim.export(rows, x, path=tmp_path / "w.pb").kernels
-    assert price.unpriced.startswith("there is no rule for exp at tests/jax/test_kernels.py:")
+    workload = kernel_bodies.with_another_operation(
+        tpusim.export(rows, x, path=None), "math.exp", "math.exq"
+    )
+    workload.save(tmp_path / "w.pb")
+    (price,) = bodies(workload)
+    assert price.unpriced.startswith("there is no rule for math.exq at tests/jax/test_kernels.py:")
     error = run_once(binary, tmp_path)["error"]
-    assert "there is no rule for exp" in error
+    assert "there is no rule for math.exq" in error
     assert "--kernel-cost" in error
     assert run_once(binary, tmp_path, "--kernel-cost", "rows=100,8192")["flops"] == 100
 
@@ -400,7 +401,7 @@ def test_paged_attention(binary: str, tmp_path: pathlib.Path):
     kv = struct(8, 64, 16, 128)
     arguments = (struct(8, 16, 128), kv, kv, struct(8, dtype=jnp.int32))
     indices = struct(8, 8, dtype=jnp.int32)
-    (price,) = tpusim.export(decode, *arguments, indices, path=tmp_path / "w.pb").kernels
+    price = one_price(decode, *arguments, indices, path=tmp_path / "w.pb")
     assert "--trip-count paged_flash_attention_kernel" in run_once(binary, tmp_path)["error"]
     one = run_once(binary, tmp_path, "--trip-count", "*=1")
     two = run_once(binary, tmp_path, "--trip-count", "*=2")
@@ -417,9 +418,7 @@ def test_ragged_paged_attention_asks_for_the_chip(binary: str, tmp_path: pathlib
     pages = struct(8, 16, dtype=jnp.int32)
     path = tmp_path / "w.pb"
     # Its block sizes are looked up by the kind of device.
-    (price,) = tpusim.export(
-        ragged_paged_attention, *arguments, pages, *more, path=path, config="v5e-1x1"
-    ).kernels
+    price = one_price(ragged_paged_attention, *arguments, pages, *more, path=path, config="v5e-1x1")
     (over_sequences,) = price.loops
     (over_pages,) = over_sequences.once.loops
     assert over_pages.once.flops > 0
@@ -451,7 +450,7 @@ def test_splash_attention_is_priced():
 )
 def test_products_have_the_format_of_their_operands(dtype, number_format):
     assert one_price(product_in_one_block, *operands(dtype)).products == (
-        tpusim.KernelProduct(128, 128, 128, number_format, 1),
+        Product(128, 128, 128, number_format, 1),
     )
 
 

@@ -9,6 +9,8 @@ from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_ma
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from tests.jax.kernel_bodies import Body, bodies, exported
+
 LENGTH, BLOCK, HEAD = 2048, 256, 128
 BLOCKS = LENGTH // BLOCK
 
@@ -33,11 +35,7 @@ def struct(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.bfloat16)
 
 
-def kernels_of(function, *arguments) -> tuple[tpusim.KernelCost, ...]:
-    return tpusim.export(function, *arguments, path=None).kernels
-
-
-def blocks_of(kernel: tpusim.KernelCost) -> set[int]:
+def blocks_of(kernel: Body) -> set[int]:
     """How many blocks it multiplies, by each kind of product."""
     return {product.count for product in kernel.products}
 
@@ -57,7 +55,7 @@ LOCAL = masks.LocalMask((LENGTH, LENGTH), window_size=(2 * BLOCK - 1, 0), offset
 )
 def test_blocks_that_a_mask_leaves_out_are_not_multiplied(mask, blocks: int):
     heads = 2
-    (price,) = kernels_of(attention(mask, heads), *[struct(heads, LENGTH, HEAD)] * 3)
+    (price,) = exported(attention(mask, heads), *[struct(heads, LENGTH, HEAD)] * 3)
     assert blocks_of(price) == {heads * blocks}
     # Keys and values of blocks that are left out do not move either; of the others also the mask,
     # a byte per score, where it leaves out part of them.
@@ -86,7 +84,7 @@ def test_tables_are_found_through_a_train_step():
 
     x = jax.ShapeDtypeStruct((4, 4, LENGTH, HEAD), jnp.bfloat16, sharding=NamedSharding(mesh, axes))
     ws = jax.ShapeDtypeStruct((3, HEAD, HEAD), jnp.bfloat16, sharding=NamedSharding(mesh, P()))
-    found = kernels_of(jax.jit(jax.grad(loss)), ws, x)
+    found = exported(jax.jit(jax.grad(loss)), ws, x)
     assert len(found) == 4  # Forward, again, keys' and queries' gradients
     causal = BLOCKS * (BLOCKS + 1) // 2
     for price in found:
@@ -111,7 +109,7 @@ def test_where_devices_differ_the_dearest_counts():
         )(attend, q, k, v)
 
     q = jax.ShapeDtypeStruct((1, LENGTH, HEAD), jnp.bfloat16, sharding=sharding)
-    (price,) = kernels_of(jax.jit(sharded), q, *[struct(1, LENGTH, HEAD)] * 2)
+    (price,) = exported(jax.jit(sharded), q, *[struct(1, LENGTH, HEAD)] * 2)
     # The last device has the last two of eight rows of blocks.
     assert blocks_of(price) == {(BLOCKS - 1) + BLOCKS}
 
@@ -123,17 +121,22 @@ def test_forward_waits_for_rows_and_backward_does_not():
     def loss(q, k, v):
         return attend(q, k, v).astype(jnp.float32).sum()
 
-    forward, *backward = kernels_of(jax.jit(jax.grad(loss, argnums=(0, 1, 2))), q, k, v)
+    step = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+    workload = tpusim.export(step, q, k, v, path=None)
+    forward, *backward = bodies(workload)
     scores, softmax, values = forward.stages
     assert [len(stage.products) for stage in forward.stages] == [1, 0, 1]
     assert scores.products[0].k == HEAD
     assert values.products[0].n == HEAD
     assert scores.transcendentals == 0
-    # An exponential per score, and some to rescale; blocks of 256 KiB fit into 64 registers.
+    # An exponential per score, and some to rescale.
     causal = BLOCKS * (BLOCKS + 1) // 2
     assert 1 < softmax.transcendentals / (causal * BLOCK * BLOCK) < 2
-    assert {array.bytes for array in scores.arrays} >= {BLOCK * BLOCK * 4}
-    assert max(array.bytes for array in scores.arrays + softmax.arrays) <= 64 * 4096
+    # Blocks of 256 KiB fit into 64 registers, and not into fewer.
+    assert {stage.spilled_bytes for stage in forward.stages} == {0}
+    fewer = bodies(workload, options=("--set", "chip.vpu.registers=63"))[0].stages
+    assert fewer[0].spilled_bytes >= causal * BLOCK * BLOCK * 4
+    assert all(stage.spilled_bytes % (BLOCK * BLOCK * 4) == 0 for stage in fewer)
     assert [len(price.stages) for price in backward] == [1, 1]
     for price in (forward, *backward):
         assert sum(stage.flops for stage in price.stages) == price.flops

@@ -29,7 +29,7 @@ const std::vector<Grouped>& OptionGroups() {
         "kernel-time", "cost", "ragged", "constrain", "device-order", "donate"}},
       {"Limits", {"max-step", "max-peak", "min-mfu", "baseline", "tolerance", "two-sided"}},
       {"Compiler",
-       {"emit", "dump-after", "explain", "print-large-constants", "algorithm", "passes",
+       {"emit", "body", "dump-after", "explain", "print-large-constants", "algorithm", "passes",
         "xla-flags", "recompile", "no-verify-passes"}},
       {"Machine", {"compiler", "set", "fold", "detail", "slow", "link", "max-events"}},
       {kOutputGroup,

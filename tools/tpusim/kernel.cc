@@ -20,6 +20,7 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
+#include "tools/tpusim/kernel_body.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
@@ -35,7 +36,7 @@ constexpr size_t kNamedKernels = 5;
 
 struct KernelFlags {
   std::string workload, config, name;
-  bool json = false;
+  bool json = false, body = false;
   ProgramFlags program;
 };
 
@@ -210,6 +211,9 @@ Json JsonOf(const NamedKernel& named, const KernelPressure& p) {
 }
 
 absl::Status PrintKernel(const KernelFlags& flags) {
+  if (flags.body) {
+    return PrintKernelBodies(flags.workload, flags.config, flags.name, flags.program, flags.json);
+  }
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
   options.until = compiler::Stage::kStreams;
   ASSIGN_OR_RETURN(const Prepared prepared,
@@ -247,9 +251,13 @@ Command AddKernel(CLI::App& parent) {
       ->type_name("NAME")
       ->required();
   app->add_flag("--json", flags->json, "Print JSON");
+  app->add_flag("--body", flags->body,
+                "What the body of a Pallas kernel does in one call, and how often it does not say: "
+                "FLOPs, bytes, products, loops on data; NAME may be the kernel's name");
   AddProgramFlags(*app, flags->program);
   AddExamples(*app,
               {{"tpusim kernel step.pb dot.3", "what bounds this product"},
+               {"tpusim kernel step.pb 'flash*' --body", "what these Pallas kernels do, by loops"},
                {"tpusim kernel step.pb 'pallas_call*' --json", "all of a kind, for programs"}});
   return {app, [flags] { return PrintKernel(*flags); }};
 }

@@ -96,10 +96,11 @@ struct Works {
   }
 };
 
+// Whether its body may have arrays that registers do not hold: those of products, mostly.
 bool KeepsArrays(const hlo::Instruction& call) {
   const absl::StatusOr<kernels::CustomCost> cost = kernels::CustomCostOf(call);
   return cost.ok() && std::ranges::any_of(cost->stages, [](const kernels::CustomStage& stage) {
-           return !stage.arrays.empty();
+           return !stage.products.empty() || stage.spilled > Bytes(0);
          });
 }
 

@@ -46,15 +46,11 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
   return pipeline;
 }
 
-// What the exporter knows of opaque kernels.
-absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Workload& workload,
-                                                              TripCounts& trip_counts) {
+// What the workload states of opaque kernels.
+absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Workload& workload) {
   std::vector<kernels::NamedCost> costs;
-  for (const tpusim::KernelCost& kernel : workload.kernels()) {
-    ASSIGN_OR_RETURN(kernels::NamedCost cost,
-                     kernels::NamedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
-                       return trip_counts.OfKernelLoop(loop);
-                     }));
+  for (const tpusim::StatedKernelCost& kernel : workload.kernels()) {
+    ASSIGN_OR_RETURN(kernels::NamedCost cost, kernels::NamedCostOf(kernel));
     costs.push_back(std::move(cost));
   }
   return costs;
@@ -221,7 +217,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(imported.workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
-                   ExportedCosts(imported.workload, trip_counts));
+                   ExportedCosts(imported.workload));
   kernels::SetCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));

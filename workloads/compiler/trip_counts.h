@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "configs/record.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernel_cost.pb.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::compiler {

@@ -32,7 +32,7 @@ using hlo::Opcode;
 using hlo::Shape;
 using mosaic::Call;
 
-constexpr std::string_view kPallasTarget = "tpu_custom_call";
+constexpr char kNoBody[] = "it carries no body";
 
 // The serialised kernel; nullopt: the call carries none.
 std::optional<std::string> BodyOfCall(const Instruction& call) {
@@ -79,6 +79,7 @@ class BodyCosts {
     std::set<std::vector<std::vector<int64_t>>> seen;
     for (int64_t partition = 0; partition < partitions_; ++partition) {
       Call facts = facts_;
+      facts.place = call.SourceLocation();
       std::vector<std::vector<int64_t>> tables;
       bool everywhere = true;
       for (const Instruction* operand : call.operands()) {
@@ -106,7 +107,6 @@ class BodyCosts {
       }
       if (everywhere) break;
     }
-    dearest->set_name(call.name());
     return *dearest;
   }
 
@@ -149,10 +149,6 @@ CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carrie
   return cost;
 }
 
-}  // namespace
-
-namespace {
-
 // Kernels that the TPU compiler adds itself (the metadata of ragged products) carry MLIR as text
 // and compute integers on the scalar core, element after element of their results. Of loops whose
 // lengths are data nothing more is known.
@@ -173,7 +169,47 @@ std::optional<CustomCost> CostOfText(const Instruction& call, const std::string&
   return cost;
 }
 
+// Of the body, or else of the estimate that stands beside it.
+OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips& trips,
+                    const target::Target& target) {
+  const std::optional<std::string> body = BodyOfCall(call);
+  if (const auto scalar = body ? CostOfText(call, *body, target) : std::nullopt) return {*scalar};
+  OpenCost found;
+  found.unpriced = kNoBody;
+  if (body) {
+    const absl::StatusOr<tpusim::KernelCost> price = costs.Of(call, *body);
+    absl::StatusOr<OpenCost> priced =
+        price.ok() ? OpenCostOf(*price, trips) : absl::StatusOr<OpenCost>(price.status());
+    if (priced.ok()) {
+      found = *std::move(priced);
+    } else {
+      found.unpriced = Message(priced.status());
+    }
+    if (found.unpriced.empty()) return found;
+  }
+  if (const auto carried = hlo::CarriedCost(call)) {
+    return {Estimated(call, *carried, found.unpriced, target.chip().mxu)};
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
+                                  const target::Target& target) {
+  std::vector<BodyPrice> prices;
+  std::optional<BodyCosts> costs;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* call : computation->instructions()) {
+      if (!IsPallasCall(*call)) continue;
+      if (!costs) costs.emplace(module, partitions, target);
+      const std::optional<std::string> body = BodyOfCall(*call);
+      prices.push_back({call, body ? costs->Of(*call, *body)
+                                   : absl::StatusOr<tpusim::KernelCost>(NoRule(kNoBody))});
+    }
+  }
+  return prices;
+}
 
 std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
                                       const KernelTrips& trips, const target::Target& target) {
@@ -181,35 +217,16 @@ std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
   std::optional<BodyCosts> costs;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* call : computation->instructions()) {
-      if (call->opcode() != Opcode::kCustomCall || HasNamedCost(*call) ||
-          call->attrs().custom_call_target() != kPallasTarget) {
-        continue;
-      }
+      const std::optional<Picoseconds> time = TimeAlone(*call);
+      if (!IsPallasCall(*call) || (IsPriced(*call) && !time)) continue;
       if (!costs) costs.emplace(module, partitions, target);
       calls.push_back(call->name());
-      const std::optional<std::string> body = BodyOfCall(*call);
-      if (const auto scalar = body ? CostOfText(*call, *body, target) : std::nullopt) {
-        SetCustomCost(call, *scalar);
-        continue;
-      }
-      std::string why = "it carries no body";
-      NamedCost found;
-      if (body) {
-        absl::StatusOr<tpusim::KernelCost> priced = costs->Of(*call, *body);
-        absl::StatusOr<NamedCost> named =
-            priced.ok() ? NamedCostOf(*priced, trips) : absl::StatusOr<NamedCost>(priced.status());
-        if (named.ok() && named->unpriced.empty()) {
-          SetCustomCost(call, named->cost);
-          continue;
-        }
-        why = named.ok() ? named->unpriced : Message(named.status());
-        if (named.ok()) found = *std::move(named);
-      }
-      if (const auto carried = hlo::CarriedCost(*call)) {
-        SetCustomCost(call, Estimated(*call, *carried, why, target.chip().mxu));
-      } else if (body) {
-        found.unpriced = why;
-        SetNamedCost(call, found);
+      OpenCost found = CostOfBody(*call, *costs, trips, target);
+      if (found.unpriced.empty()) {
+        if (time) found.cost.time = time;
+        SetCustomCost(call, found.cost);
+      } else if (!time) {
+        SetUnpriced(call, found);
       }
     }
   }

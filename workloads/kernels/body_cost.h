@@ -1,9 +1,9 @@
-// What Pallas kernels cost whose calls state nothing, as in modules that no exporter has seen: raw
-// HLO, and what the TPU compiler writes.
+// What Pallas kernels cost: those of exports, of raw HLO, and of what the TPU compiler writes.
 //
 // Every `tpu_custom_call` carries its kernel in its backend_config; workloads/mosaic reads and
-// prices it. The tables that it reads ahead of its blocks are known where the program computes them
-// of constants; where partitions have different ones, the dearest counts.
+// prices it, unless a cost is stated. A time that is stated leaves what the body does as it is. The
+// tables that it reads ahead of its blocks are known where the program computes them of constants;
+// where partitions have different ones, the dearest counts.
 //
 // The TPU compiler adds kernels of its own whose body is MLIR as text, on the scalar core: they
 // take a cycle per line and element of their results.
@@ -20,14 +20,27 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernel_cost.pb.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
 
+// A Pallas call of a partitioned module, and what its body does in one call, with loops on data
+// apart. Error (no rule): why that is not known.
+struct BodyPrice {
+  const hlo::Instruction* call = nullptr;
+  absl::StatusOr<tpusim::KernelCost> price;
+};
+// Of all Pallas calls, whatever is stated of them.
+std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
+                                  const target::Target& target);
+
 // Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
-// neither. `trips` has the counts of loops inside kernels. Returns the names of these calls.
+// neither, or a time alone. `trips` has the counts of loops inside kernels. Returns the names of
+// these calls.
 std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,
                                       const KernelTrips& trips, const target::Target& target);
 

@@ -73,11 +73,6 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     m.set_transcendentals(stage.transcendentals.value());
     m.set_spilled_bytes(stage.spilled.value());
     for (const CustomProduct& product : stage.products) *m.add_products() = MessageOf(product);
-    for (const CustomArray& array : stage.arrays) {
-      tpusim::KernelArray& a = *m.add_arrays();
-      a.set_bytes(array.bytes.value());
-      a.set_count(array.count);
-    }
   }
   for (const std::string& sentence : cost.assumed) message.add_assumed(sentence);
   if (cost.time) message.set_picoseconds(cost.time->value());
@@ -125,12 +120,6 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
     m.set_transcendentals(add(stage.transcendentals(), m.transcendentals()));
     m.set_spilled_bytes(add(stage.spilled_bytes(), m.spilled_bytes()));
     add_products(stage.products(), m.mutable_products());
-    for (const tpusim::KernelArray& array : stage.arrays()) {
-      if (times == 0) break;
-      tpusim::KernelArray& a = *m.add_arrays();
-      a.set_bytes(array.bytes());
-      a.set_count(add(array.count(), 0));
-    }
   }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
     const std::optional<int64_t> count = trips(loop);
@@ -162,6 +151,14 @@ bool IsTimeAlone(const CustomCost& cost) {
   return cost.time && MessageOf(cost).ShortDebugString() == MessageOf(nothing).ShortDebugString();
 }
 
+// nullopt: none is stated.
+absl::StatusOr<std::optional<Picoseconds>> TimeOf(int64_t picoseconds) {
+  if (picoseconds < 0 || picoseconds > kLongest.value()) {
+    return UserError("a kernel takes less than no time, or more than a day");
+  }
+  return picoseconds > 0 ? std::optional(Picoseconds(picoseconds)) : std::nullopt;
+}
+
 // The last part of "jit(f)/layer/flash_attention"; a Pallas kernel's name stands before
 // "/pallas_call".
 std::string LastOf(std::string path) {
@@ -171,8 +168,10 @@ std::string LastOf(std::string path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// What is known of a call, with the time that is stated.
+// What is known of a call, with the time that is stated. Nobody may have looked at the body of a
+// Pallas kernel yet.
 CustomCost TimedCost(const Instruction& call, const CustomCost& stated) {
+  if (IsPallasCall(call) && !IsPriced(call)) return stated;
   const absl::StatusOr<CustomCost> known = CustomCostOf(call);
   CustomCost cost = known.ok() ? *known : CustomCost{};
   cost.time = stated.time;
@@ -185,7 +184,7 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   CustomCost cost{Flops(kernel.flops()), Flops(kernel.transcendentals()),
                   Bytes(kernel.bytes_accessed()), Bytes(kernel.remote_bytes())};
   const auto bad = [&](std::string_view what) {
-    return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
+    return UserError(fmt::format("the cost of a kernel: {}", what));
   };
   const auto bad_products = [&](const auto& from, std::vector<CustomProduct>* to) {
     for (const tpusim::KernelProduct& product : from) {
@@ -218,16 +217,6 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     if (const std::string why = bad_products(stage.products(), &s.products); !why.empty()) {
       return bad(why);
     }
-    int64_t all = 0;  // as if none fitted
-    for (const tpusim::KernelArray& array : stage.arrays()) {
-      int64_t bytes = 0;
-      if (std::min(array.bytes(), array.count()) < 0 ||
-          __builtin_mul_overflow(array.bytes(), array.count(), &bytes) ||
-          __builtin_add_overflow(all, bytes, &all)) {
-        return bad("arrays of an impossible size");
-      }
-      s.arrays.push_back({Bytes(array.bytes()), array.count()});
-    }
     cost.stages.push_back(s);
   }
   Flops flops(0), transcendentals(0);
@@ -235,10 +224,7 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     flops += stage.flops;
     transcendentals += stage.transcendentals;
   }
-  if (kernel.picoseconds() < 0 || kernel.picoseconds() > kLongest.value()) {
-    return bad("it takes less than no time, or more than a day");
-  }
-  if (kernel.picoseconds() > 0) cost.time = Picoseconds(kernel.picoseconds());
+  ASSIGN_OR_RETURN(cost.time, TimeOf(kernel.picoseconds()));
   cost.assumed.assign(kernel.assumed().begin(), kernel.assumed().end());
   if (!cost.stages.empty() && (flops != cost.flops || transcendentals != cost.transcendentals)) {
     return bad("its stages do not add up to it");
@@ -266,32 +252,37 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   return cost;
 }
 
-absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips) {
-  NamedCost stated{kernel.name(), CustomCost{}, kernel.unpriced()};
-  if (!stated.unpriced.empty()) return stated;
+absl::StatusOr<NamedCost> NamedCostOf(const tpusim::StatedKernelCost& kernel) {
+  NamedCost stated{kernel.name(),
+                   {Flops(kernel.flops()), Flops(kernel.transcendentals()),
+                    Bytes(kernel.bytes_accessed()), Bytes(kernel.remote_bytes())}};
+  ASSIGN_OR_RETURN(stated.cost.time, TimeOf(kernel.picoseconds()));
+  return stated;
+}
+
+absl::StatusOr<OpenCost> OpenCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips) {
+  OpenCost found;
   tpusim::KernelCost sum = kernel;
   if (kernel.loops_size() > 0) {
     sum.Clear();
-    sum.set_name(kernel.name());
     *sum.mutable_assumed() = kernel.assumed();
-    if (!AddTimes(kernel, 1, trips, "", &sum, &stated.open_loops)) {
-      return UserError(
-          fmt::format("kernel '{}': the cost of its loops is impossible", kernel.name()));
+    if (!AddTimes(kernel, 1, trips, "", &sum, &found.open_loops)) {
+      return UserError("the cost of a kernel's loops is impossible");
     }
-    if (!stated.open_loops.empty()) {
+    if (!found.open_loops.empty()) {
       std::string loops, options;
-      for (const OpenLoop& loop : stated.open_loops) {
+      for (const OpenLoop& loop : found.open_loops) {
         loops += fmt::format("{}{}{}", loops.empty() ? "" : ", ", loop.name,
                              loop.source.empty() ? "" : " (" + loop.source + ")");
         options += fmt::format(" --trip-count {}=N", loop.name);
       }
-      stated.unpriced =
+      found.unpriced =
           fmt::format("how often {} runs depends on data; state it with{}", loops, options);
-      return stated;
+      return found;
     }
   }
-  ASSIGN_OR_RETURN(stated.cost, CostOf(sum));
-  return stated;
+  ASSIGN_OR_RETURN(found.cost, CostOf(sum));
+  return found;
 }
 
 std::string UnpricedReason(const Instruction& call) {
@@ -383,17 +374,31 @@ void SetCustomCost(Instruction* call, const CustomCost& cost) {
   hlo::SetFrontendAttribute(call, kCostAttribute, MessageOf(cost).ShortDebugString());
 }
 
-void SetNamedCost(Instruction* call, const NamedCost& stated) {
-  if (stated.unpriced.empty()) {
-    SetCustomCost(call, IsTimeAlone(stated.cost) ? TimedCost(*call, stated.cost) : stated.cost);
-  } else {
-    hlo::SetFrontendAttribute(call, kUnpriced, stated.unpriced);
-    hlo::SetFrontendAttribute(call, kOpenLoops, MessageOf(stated.open_loops).ShortDebugString());
-  }
+void SetUnpriced(Instruction* call, const OpenCost& found) {
+  hlo::SetFrontendAttribute(call, kUnpriced, found.unpriced);
+  hlo::SetFrontendAttribute(call, kOpenLoops, MessageOf(found.open_loops).ShortDebugString());
 }
 
-bool HasNamedCost(const Instruction& call) {
+bool IsPriced(const Instruction& call) {
   return hlo::FrontendAttribute(call, kCostAttribute) || hlo::FrontendAttribute(call, kUnpriced);
+}
+
+std::optional<Picoseconds> TimeAlone(const Instruction& call) {
+  if (!hlo::FrontendAttribute(call, kCostAttribute)) return std::nullopt;
+  const absl::StatusOr<CustomCost> stated = CustomCostOf(call);
+  return stated.ok() && IsTimeAlone(*stated) ? stated->time : std::nullopt;
+}
+
+bool IsPallasCall(const Instruction& i) {
+  return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == "tpu_custom_call";
+}
+
+bool IsNamed(const Instruction& call, const std::string& pattern) {
+  const auto matches = [&](const std::string& name) {
+    return !name.empty() && fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  };
+  return matches(call.name()) || matches(LastOf(call.op_name())) ||
+         matches(hlo::FrontendAttribute(call, "kernel_name").value_or(""));
 }
 
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
@@ -403,14 +408,10 @@ std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (i->opcode() != Opcode::kCustomCall) continue;
-      const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
       for (size_t n = 0; n < costs.size(); ++n) {
-        const NamedCost& stated = costs[n];
-        const auto matches = [&](const std::string& name) {
-          return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
-        };
-        if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
-        SetNamedCost(i, stated);
+        if (!IsNamed(*i, costs[n].name)) continue;
+        const CustomCost& stated = costs[n].cost;
+        SetCustomCost(i, IsTimeAlone(stated) ? TimedCost(*i, stated) : stated);
         uses[n].push_back(i->name());
         break;
       }

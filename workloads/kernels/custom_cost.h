@@ -1,11 +1,10 @@
 // What one call of an opaque kernel costs.
 //
-// A custom call says nothing about its work. Four sources, first match wins:
-// what the user or the exporter stated (written onto the instruction by
-// SetCustomCosts), the body that a Pallas kernel carries (body_cost.h writes what it finds in the
-// same way), the cost estimate that it carries in its backend_config, and nothing: then there is
-// no rule. Only a call of the host costs
-// the device nothing unless it is stated, and the report says so.
+// A custom call says nothing about its work. Four sources, first match wins: what the user stated,
+// in the workload or as an option (written onto the instruction by SetCustomCosts), the body that a
+// Pallas kernel carries (body_cost.h writes what it finds in the same way), the cost estimate that
+// it carries in its backend_config, and nothing: then there is no rule. Only a call of the host
+// costs the device nothing unless it is stated, and the report says so.
 #ifndef TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
 #define TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
 
@@ -20,6 +19,7 @@
 #include "configs/units.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernel_cost.pb.h"
 #include "workloads/target/target.h"
 #include "workloads/workload.pb.h"
 
@@ -44,12 +44,6 @@ struct CustomProduct {
   int64_t count = 0;
 };
 
-// So many arrays of this size, one after another, that are there as a whole at some time.
-struct CustomArray {
-  Bytes bytes{0};
-  int64_t count = 0;
-};
-
 // What of a kernel's body may run side by side, of the whole call: its stages run one after
 // another, because the first result of one waits for all of the one before.
 struct CustomStage {
@@ -57,7 +51,6 @@ struct CustomStage {
   Flops transcendentals{0};
   Bytes spilled{0};  // stored to VMEM once and loaded once, as no registers hold it
   std::vector<CustomProduct> products = {};
-  std::vector<CustomArray> arrays = {};  // spilled where they are larger than the registers
 };
 
 struct CustomCost {
@@ -77,9 +70,18 @@ struct CustomCost {
   std::vector<std::string> assumed = {};
 };
 
-// What a workload says of a kernel. Error: sizes that are none, a format that the
-// arrays do not know.
+// What a body or a call says of a kernel, without its loops. Error: sizes that are none, a format
+// that the arrays do not know.
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
+
+// What is stated of kernels of a name.
+struct NamedCost {
+  std::string name;  // of an instruction or of a Pallas kernel; may be a glob
+  CustomCost cost;   // a time alone leaves what else is known as it is
+};
+
+// In a workload. Error: a time that is none.
+absl::StatusOr<NamedCost> NamedCostOf(const tpusim::StatedKernelCost& kernel);
 
 // A loop inside a kernel, or an axis of its grid, whose count is not known.
 struct OpenLoop {
@@ -88,9 +90,9 @@ struct OpenLoop {
   std::string inside;  // the innermost open loop around it, or nothing
 };
 
-struct NamedCost {
-  std::string name;  // of an instruction or of a Pallas kernel; may be a glob
-  CustomCost cost;   // a time alone leaves what else is known as it is
+// A cost that may depend on the counts of loops.
+struct OpenCost {
+  CustomCost cost;
   // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
   // state it with --trip-count f/loop.0=N". Empty: there is.
   std::string unpriced = "";
@@ -101,9 +103,9 @@ struct NamedCost {
 // The count of a loop inside a kernel; nullopt: unknown.
 using KernelTrips = std::function<std::optional<int64_t>(const tpusim::KernelLoop& loop)>;
 
-// What a workload says of a kernel, loops included. Without the count of all its loops
+// What a body says of a kernel, loops included. Without the count of all its loops
 // the kernel is unpriced. Errors: as CostOf.
-absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
+absl::StatusOr<OpenCost> OpenCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
 
 // Error (no rule): no cost is known; the message says how to state one.
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
@@ -113,21 +115,29 @@ void SetCustomCost(hlo::Instruction* custom_call, const CustomCost& cost);
 // What the arrays do in the call, in FLOPs of one bf16 pass.
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 
-// Writes costs onto the custom calls whose instruction name, kernel name or last
-// part of the scope matches; the first match wins. Returns the calls that each of `costs` is
-// written to.
+// A kernel that Pallas made: its call carries the body.
+bool IsPallasCall(const hlo::Instruction& instruction);
+
+// Whether a custom call is called so: its instruction, its kernel or the last part of its scope; a
+// glob may be.
+bool IsNamed(const hlo::Instruction& custom_call, const std::string& pattern);
+
+// Writes costs onto the custom calls that are named so; the first match wins. Returns the calls
+// that each of `costs` is written to.
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
                                                      const std::vector<NamedCost>& costs);
 
-// Writes a cost onto a call; or, if there is none, why.
-void SetNamedCost(hlo::Instruction* custom_call, const NamedCost& stated);
+// Writes onto a call why it has no cost.
+void SetUnpriced(hlo::Instruction* custom_call, const OpenCost& found);
 // Whether either has been written onto it.
-bool HasNamedCost(const hlo::Instruction& custom_call);
+bool IsPriced(const hlo::Instruction& custom_call);
+// The time of a call of which nothing but that has been stated yet.
+std::optional<Picoseconds> TimeAlone(const hlo::Instruction& custom_call);
 
-// Why SetCustomCosts found no cost for the call; empty if it did, or was not asked.
+// Why there is no cost for the call; empty if there is one, or nobody has looked for it.
 std::string UnpricedReason(const hlo::Instruction& custom_call);
 
-// The loops for which SetCustomCosts found no cost for the call, if that is why.
+// The loops because of which there is no cost for the call, if that is why.
 std::vector<OpenLoop> OpenLoopsOf(const hlo::Instruction& custom_call);
 
 // What the costs of reachable calls take for granted, a record for each thing.

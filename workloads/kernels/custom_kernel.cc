@@ -1,5 +1,5 @@
-// Opaque kernels: what a Pallas kernel or another custom call costs has been
-// written on the instruction (custom_cost.h), by the exporter or the user.
+// Opaque kernels: what a Pallas kernel or another custom call costs has been written on the
+// instruction (custom_cost.h), as its body or the user says.
 
 #include <algorithm>
 #include <cmath>
@@ -56,16 +56,6 @@ int64_t ElementwiseFlops(Flops flops, const std::vector<CustomProduct>& products
   return std::max<int64_t>(0, static_cast<int64_t>(left));
 }
 
-// Bytes of the stage that no registers hold.
-Bytes SpilledBy(const CustomStage& stage, const configs::VpuParams& vpu) {
-  const Bytes held(vpu.registers * vpu.sublanes * vpu.lanes * 4);
-  Bytes spilled = stage.spilled;
-  for (const CustomArray& array : stage.arrays) {
-    if (array.bytes > held) spilled += array.bytes * array.count;
-  }
-  return spilled;
-}
-
 // What a stage is in one of so many steps.
 isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipParams& chip) {
   const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
@@ -73,7 +63,7 @@ isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipP
   block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
   block.valu = CeilDiv(ElementwiseFlops(stage.flops, stage.products), registers * steps);
   block.eup = CeilDiv(stage.transcendentals.value(), registers * steps);
-  block.load = block.store = CeilDiv(SpilledBy(stage, chip.vpu).value(), 4 * registers * steps);
+  block.load = block.store = CeilDiv(stage.spilled.value(), 4 * registers * steps);
   return block;
 }
 
@@ -83,7 +73,7 @@ isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipPara
   CustomStage all{cost.flops, cost.transcendentals, Bytes(0), cost.products};
   Cycles one_by_one(0);
   for (const CustomStage& stage : cost.stages) {
-    all.spilled += SpilledBy(stage, chip.vpu);
+    all.spilled += stage.spilled;
     one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, chip)).total;
   }
   isa::Block body = BlockOf(all, steps, chip);

@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/hlo/rules/scalar_value.h"
+#include "workloads/kernels/known_moves.h"
 #include "workloads/kernels/limits.h"
 
 namespace tpusim::kernels {
@@ -16,32 +17,13 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-using Elements = std::optional<std::vector<int64_t>>;
+using Elements = std::optional<WholeNumbers>;
 
 // Whether `count` is more than a limit allows.
 bool Beyond(const Limit& limit, int64_t count) {
   if (count <= limit.most()) return false;
   limit.Reached();
   return true;
-}
-
-// Calls with the place in `shape` of each of its elements in turn.
-template <typename Call>
-void ForEachPlace(const Shape& shape, const Call& call) {
-  std::vector<int64_t> place(shape.dims.size(), 0);
-  for (int64_t left = shape.ElementCount(); left > 0; --left) {
-    call(place);
-    for (size_t d = place.size(); d-- > 0;) {
-      if (++place[d] < shape.dims[d]) break;
-      place[d] = 0;
-    }
-  }
-}
-
-int64_t IndexOf(const Shape& shape, const std::vector<int64_t>& place) {
-  int64_t index = 0;
-  for (size_t d = 0; d < place.size(); ++d) index = index * shape.dims[d] + place[d];
-  return index;
 }
 
 class Evaluation {
@@ -112,8 +94,18 @@ class Evaluation {
         return DynamicSlice(i);
       case Opcode::kConcatenate:
         return Concatenated(i);
+      case Opcode::kReverse:
+      case Opcode::kTranspose:
+      case Opcode::kPad:
+      case Opcode::kDynamicUpdateSlice:
+      case Opcode::kSelect:
+      case Opcode::kClamp:
+      case Opcode::kGather:
+      case Opcode::kScatter:
       case Opcode::kReduce:
-        return Summed(i);
+      case Opcode::kReduceWindow:
+      case Opcode::kSort:
+        return Result(i, 0);
       case Opcode::kGetTupleElement:
         return OfTuple(*i.operand(0), i.attrs().tuple_index());
       case Opcode::kParameter:
@@ -132,18 +124,33 @@ class Evaluation {
     std::vector<int64_t> at(shape.dims.size(), 0), elements;
     ForEachPlace(i.shape(), [&](const auto& place) {
       from(place, &at);
-      elements.push_back((*operand)[static_cast<size_t>(IndexOf(shape, at))]);
+      elements.push_back((*operand)[IndexOf(shape, at)]);
     });
     return elements;
   }
 
+  // Where a slice begins may be data, if what there is to slice is the same all along: rows of a
+  // table that a loop goes through, one for each of its layers.
   Elements DynamicSlice(const Instruction& i) {
     const Shape& shape = i.operand(0)->shape();
     std::vector<int64_t> starts;
+    std::vector<size_t> open;
     for (size_t d = 0; d < shape.dims.size(); ++d) {
       const Elements start = Of(*i.operand(d + 1));
-      if (!start) return std::nullopt;
-      starts.push_back(std::clamp<int64_t>((*start)[0], 0, shape.dims[d] - i.shape().dims[d]));
+      const int64_t last = shape.dims[d] - i.shape().dims[d];
+      starts.push_back(start ? std::clamp<int64_t>((*start)[0], 0, last) : 0);
+      if (!start && last > 0) open.push_back(d);
+    }
+    if (!open.empty()) {
+      const Elements whole = Of(*i.operand(0));
+      if (!whole) return std::nullopt;
+      bool alike = true;
+      size_t n = 0;
+      ForEachPlace(shape, [&](std::vector<int64_t> place) {
+        for (const size_t d : open) place[d] = 0;
+        alike = alike && (*whole)[n++] == (*whole)[IndexOf(shape, place)];
+      });
+      if (!alike) return std::nullopt;
     }
     return Picked(i, [&](const auto& place, auto* from) {
       for (size_t d = 0; d < starts.size(); ++d) (*from)[d] = starts[d] + place[d];
@@ -160,33 +167,24 @@ class Evaluation {
       size_t n = 0;
       ForEachPlace(operand->shape(), [&](std::vector<int64_t> place) {
         place[axis] += before;
-        elements[static_cast<size_t>(IndexOf(i.shape(), place))] = (*part)[n++];
+        elements[IndexOf(i.shape(), place)] = (*part)[n++];
       });
       before += operand->shape().dims[axis];
     }
     return elements;
   }
 
-  Elements Summed(const Instruction& i) {
-    const Instruction* root = i.called()[0]->root();
-    if (i.operands().size() != 2 || root->opcode() != Opcode::kAdd) return std::nullopt;
-    const Elements operand = Of(*i.operand(0)), first = Of(*i.operand(1));
-    if (!operand || !first) return std::nullopt;
-    const std::vector<int64_t> summed = hlo::Dimensions(i);
-    std::vector<int64_t> elements(static_cast<size_t>(i.shape().ElementCount()), (*first)[0]);
-    size_t n = 0;
-    ForEachPlace(i.operand(0)->shape(), [&](const auto& place) {
-      std::vector<int64_t> kept;
-      for (size_t d = 0; d < place.size(); ++d) {
-        if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(d)) == summed.end()) {
-          kept.push_back(place[d]);
-        }
-      }
-      int64_t& sum = elements[static_cast<size_t>(IndexOf(i.shape(), kept))];
-      const auto bits = static_cast<uint64_t>(sum) + static_cast<uint64_t>((*operand)[n++]);
-      sum = hlo::WrapInteger(i.shape().element_type, bits);
-    });
-    return elements;
+  // One of the results of an operation that moves or combines what is known.
+  Elements Result(const Instruction& i, int64_t number) {
+    std::vector<WholeNumbers> operands;
+    for (const Instruction* operand : i.operands()) {
+      Elements known = Of(*operand);
+      if (!known) return std::nullopt;
+      operands.push_back(*std::move(known));
+    }
+    auto results = Moved(i, operands);
+    if (!results || static_cast<size_t>(number) >= results->size()) return std::nullopt;
+    return std::move((*results)[static_cast<size_t>(number)]);
   }
 
   Elements Elementwise(const Instruction& i) {
@@ -246,6 +244,9 @@ class Evaluation {
     if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));
     if (tuple.opcode() == Opcode::kOptBarrier) return OfTuple(*tuple.operand(0), index);
     if (tuple.opcode() == Opcode::kWhile) return OfLoop(tuple, index);
+    if (tuple.opcode() == Opcode::kReduce || tuple.opcode() == Opcode::kSort) {
+      return Result(tuple, index);
+    }
     if (tuple.opcode() != Opcode::kParameter) return std::nullopt;
     const Instruction* caller = OnlyCallerOf(tuple);
     if (caller == nullptr) return std::nullopt;

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "workloads/workload.pb.h"
+#include "workloads/kernel_cost.pb.h"
 
 namespace tpusim::mosaic {
 
@@ -71,7 +71,7 @@ struct Price {
   Stage Total() const;
   // Loops count one pass.
   double Size(const Weights& weights) const;
-  // As a workload states it, for a kernel of that name.
+  // As a call carries it; loops are those of a kernel of that name.
   tpusim::KernelCost Cost(const std::string& kernel) const;
 };
 
@@ -80,7 +80,7 @@ struct LoopPrice {
   Price once;
 };
 
-// Of a price in the form of a workload.
+// Of a price in the form that a call carries.
 double SizeOf(const tpusim::KernelCost& cost, const Weights& weights);
 
 // Appends those of `more` that are not there yet.

@@ -208,7 +208,7 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   total.bytes = Plus(total.bytes, sizes);
   for (size_t axis = grid.size(); axis-- > 0;) {
     if (grid[axis] != kDynamic) continue;
-    total = total.InLoop({true, static_cast<int>(axis), PlaceOf(main->location), std::nullopt});
+    total = total.InLoop({true, static_cast<int>(axis), call.place, std::nullopt});
   }
   for (size_t n = 0; n < arguments.ahead; ++n) {
     total.bytes = Plus(total.bytes, BytesOf(call.operands[arguments.bounds + n]));

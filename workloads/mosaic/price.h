@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workloads/kernel_cost.pb.h"
 #include "workloads/mosaic/amounts.h"
 #include "workloads/mosaic/module.h"
 #include "workloads/mosaic/scope.h"
-#include "workloads/workload.pb.h"
 
 namespace tpusim::mosaic {
 
@@ -38,11 +38,12 @@ struct Call {
     std::shared_ptr<const Table> table = nullptr;  // its values, if they are known integers
   };
   std::vector<Array> operands, results;
+  std::string place;           // "file:line"
   int64_t register_bytes = 0;  // that the vector registers of a core hold
   Weights weights;
 };
 
-// Of one call, on one device; without a name, its loops after the function that the kernel is.
+// Of one call, on one device.
 // Error (no rule): what it has that nothing is known of.
 absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& call);
 

@@ -81,6 +81,43 @@ TEST_F(BodyCost, LoopsTakeStatedCounts) {
   EXPECT_EQ(CustomCostOf(*other).value().bytes, Bytes(3 * 16 * 128 * 4 + 8 * 4 + 32 * 128 * 4));
 }
 
+// A time that the workload states, as it is written before anybody looks at the body.
+TEST_F(BodyCost, AStatedTimeLeavesWhatTheBodyDoes) {
+  Instruction* lengths = m_.Param(S32({8}));
+  Instruction* x = m_.Param(F32({64, 128}));
+  Instruction* w = m_.Param(BF16({512, 1024}));
+  Instruction* v = m_.Param(BF16({1024, 512}));
+  const std::string estimate = R"({"flops":1,"bytes_accessed":1})";
+  Instruction* known = CallOf(mosaic::BodyBytes("matmul"), estimate, BF16({512, 512}), {w, v});
+  Instruction* open = CallOf(mosaic::BodyBytes("copies"), "", F32({32, 128}), {lengths, x});
+  CustomCost time;
+  time.time = Microseconds(100);
+  SetCustomCosts(m_.module(), {{"*", time}});
+  EXPECT_EQ(TimeAlone(*known), Microseconds(100));
+  Price();
+  EXPECT_EQ(TimeAlone(*known), std::nullopt);
+  EXPECT_EQ(CustomCostOf(*known)->time, Microseconds(100));
+  EXPECT_EQ(CustomCostOf(*known)->products.at(0).count, 64);
+  // A loop without a count: the time is all there is.
+  EXPECT_EQ(TimeAlone(*open), Microseconds(100));
+  EXPECT_EQ(UnpricedReason(*open), "");
+}
+
+TEST_F(BodyCost, WhatIsStatedStandsBesideTheBody) {
+  Instruction* lengths = m_.Param(S32({8}));
+  Instruction* x = m_.Param(F32({64, 128}));
+  Instruction* call = CallOf(mosaic::BodyBytes("copies"), "", F32({32, 128}), {lengths, x});
+  CallOf("what nobody can read", "", F32({32, 128}), {x});
+  SetCustomCosts(m_.module(), {{call->name(), {Flops(5), Flops(0), Bytes(8)}}});
+  Price();
+  EXPECT_EQ(CustomCostOf(*call)->flops, Flops(5));
+  const std::vector<BodyPrice> prices = BodyPrices(m_.module(), 1, target_);
+  ASSERT_EQ(prices.size(), 2);
+  EXPECT_EQ(prices[0].call, call);
+  EXPECT_EQ(prices[0].price->loops(0).name(), "copies/loop.0");
+  EXPECT_THAT(Message(prices[1].price.status()), HasSubstr("no MLIR bytecode"));
+}
+
 TEST_F(BodyCost, AnEstimateFillsTheArraysAsFarAsHeadsDo) {
   Instruction* q = m_.Param(BF16({8, 1024, 64}));
   const std::string estimate =

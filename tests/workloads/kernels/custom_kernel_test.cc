@@ -222,51 +222,29 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   configs::ChipParams chip = target_.chip();
   chip.mxu.efficiency = 1;
   EXPECT_EQ(staged.block.store, 256);
+  EXPECT_EQ(staged.block.load, 256 + 1);  // and its block
   EXPECT_EQ(staged.block.valu, 16 * 256);
   // Side by side they would take the 1024 cycles of vector work or of products.
   const int64_t total = timing::TimeBlock(chip, staged.block).total.value();
   EXPECT_GE(total, 512 + 1024 + 512);
   EXPECT_LE(total, 2200 + 3 * chip.mxu.result_latency_cycles);
 
-  // An array of 256 registers, and two of 64: of these only chips with fewer registers spill any.
-  scores.set_spilled_bytes(0);
-  for (const auto& [bytes, count] : {std::pair{4 * kScores, 1}, {kScores, 2}}) {
-    tpusim::KernelArray& array = *scores.add_arrays();
-    array.set_bytes(bytes);
-    array.set_count(count);
-  }
-  SetCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
-  EXPECT_EQ(Build(call).block.store, 256);
-  EXPECT_EQ(Build(call).block.load, 256 + 1);  // and its block
-  configs::Config few = target_.config();
-  few.chip.vpu.registers = 63;
-  EXPECT_EQ(BuildKernel(*call, target::Target(few)).value().block.store, 256 + 2 * 64);
-  few.chip.vpu.registers = 256;
-  EXPECT_EQ(BuildKernel(*call, target::Target(few)).value().block.store, 0);
-
   // What loops add comes to the stage of the same place.
-  scores.set_spilled_bytes(4 * kScores);
   tpusim::KernelLoop& loop = *message.add_loops();
   loop.set_name("k/loop.0");
   loop.mutable_pass()->set_flops(scores.flops());
   *loop.mutable_pass()->add_stages() = scores;
   const auto three = [](const tpusim::KernelLoop&) -> std::optional<int64_t> { return 3; };
-  const CustomCost looped = NamedCostOf(message, three).value().cost;
+  const CustomCost looped = OpenCostOf(message, three).value().cost;
   ASSERT_EQ(looped.stages.size(), 3);
   EXPECT_EQ(looped.stages[0].flops, Flops(4 * kProduct));
   EXPECT_EQ(looped.stages[0].spilled, Bytes(4 * 4 * kScores));
-  ASSERT_EQ(looped.stages[0].arrays.size(), 4);
-  EXPECT_EQ(looped.stages[0].arrays[3].bytes, Bytes(kScores));
-  EXPECT_EQ(looped.stages[0].arrays[3].count, 6);
   EXPECT_EQ(looped.stages[2].flops, Flops(kProduct));
 
   message.mutable_stages(1)->set_flops(1);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("do not add up"));
   message.mutable_stages(0)->set_spilled_bytes(-1);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("less than no work"));
-  message.mutable_stages(0)->set_spilled_bytes(0);
-  message.mutable_stages(0)->mutable_arrays(0)->set_count(int64_t{1} << 62);
-  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("an impossible size"));
 }
 
 // 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3
@@ -276,7 +254,6 @@ TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {
   Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
   call->mutable_attrs().set_custom_call_target("tpu_custom_call");
   tpusim::KernelCost message;
-  message.set_name(call->name());
   message.set_flops(100);
   tpusim::KernelLoop& outer = *message.add_loops();
   outer.set_name("k/loop.0");
@@ -292,25 +269,36 @@ TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {
     if (count == counts.end()) return std::nullopt;
     return count->second;
   };
-  SetCustomCosts(m_.module(), {NamedCostOf(message, trips).value()});
+  SetUnpriced(call, OpenCostOf(message, trips).value());
   EXPECT_THAT(UnpricedReason(*call), ::testing::HasSubstr("how often k/loop.1 runs"));
   EXPECT_THAT(Message(CustomCostOf(*call).status()),
               ::testing::AllOf(::testing::HasSubstr("--trip-count k/loop.1=N"),
                                ::testing::HasSubstr("--kernel-cost custom-call")));
   counts["k/loop.1"] = 5;
-  const NamedCost priced = NamedCostOf(message, trips).value();
+  const OpenCost priced = OpenCostOf(message, trips).value();
   EXPECT_EQ(priced.unpriced, "");
   EXPECT_EQ(priced.cost.flops, Flops(100 + 7 * (10 + 5 * 3)));
   EXPECT_EQ(priced.cost.bytes, Bytes(7 * 4));
   // What is stated afterwards counts.
-  SetCustomCosts(m_.module(), {priced});
+  SetCustomCosts(m_.module(), {{call->name(), priced.cost}});
   EXPECT_EQ(UnpricedReason(*call), "");
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(275));
 
   counts["k/loop.0"] = std::numeric_limits<int64_t>::max();
-  EXPECT_THAT(Message(NamedCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
-  message.set_unpriced("there is no rule for sort");
-  EXPECT_EQ(NamedCostOf(message, trips).value().unpriced, "there is no rule for sort");
+  EXPECT_THAT(Message(OpenCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
+}
+
+TEST_F(CustomKernels, WorkloadsStateTimesOfCallsThatTakeSome) {
+  tpusim::StatedKernelCost message;
+  message.set_name("flash*");
+  message.set_picoseconds(3'000'000);
+  EXPECT_EQ(NamedCostOf(message)->cost.time, Microseconds(3));
+  message.set_picoseconds(-1);
+  EXPECT_THAT(Message(NamedCostOf(message).status()), ::testing::HasSubstr("less than no time"));
+  message.set_picoseconds(0);
+  message.set_flops(5);
+  EXPECT_EQ(NamedCostOf(message)->cost.time, std::nullopt);
+  EXPECT_EQ(NamedCostOf(message)->cost.flops, Flops(5));
 }
 
 TEST_F(CustomKernels, CallsOfTheHostAreFreeAndSaidToBe) {

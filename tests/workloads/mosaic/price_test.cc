@@ -79,6 +79,22 @@ TEST(Price, LoopsOnDataAndCopiesOfComputedSize) {
   EXPECT_THAT(cost.assumed(0), HasSubstr("float32[16,128] at"));
 }
 
+// An operation without a place has that of what is around it.
+TEST(Price, WhatHasNoRuleIsNamedWithItsPlace) {
+  const auto module = ReadBytecode(BodyBytes("matmul")).value();
+  const Call call = CallOf({{{512, 1024}, 2}, {{1024, 512}, 2}}, {{{512, 512}, 2}});
+  const Operation* branch = nullptr;
+  for (Operation& operation : module->operations) {
+    if (operation.name == "scf.if") branch = &operation;
+    if (operation.name != "math.exp") continue;
+    operation.name = "math.exq";
+    operation.location = nullptr;
+  }
+  ASSERT_NE(branch, nullptr);
+  EXPECT_EQ(Message(PriceOf(*module, call).status()),
+            "there is no rule for math.exq at " + PlaceOf(branch->location));
+}
+
 TEST(Price, AnotherCallIsAnError) {
   const auto module = ReadBytecode(BodyBytes("matmul")).value();
   EXPECT_THAT(Message(PriceOf(*module, CallOf({}, {})).status()), HasSubstr("other arguments"));

@@ -91,9 +91,9 @@ def export(
         them the slice's usual device order holds, unless the mesh is of real TPU devices.
       trip_counts: {loop name or glob: count} for loops that depend on data.
       kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
-        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
-        bring a cost estimate need none, others are priced from their jaxprs. {"seconds": 12.5e-6}
-        says how long a call takes, and leaves what else is known of it.
+        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels need
+        none: they cost what their bodies say. {"seconds": 12.5e-6} says how long a call takes, and
+        leaves what else is known of it.
       compiled: whether the TPU compiler compiles the program, ahead of time, for the slice of
         `config`; the workload then has the module that a TPU would run, and is simulated as it is.
         Needs the `libtpu` wheel, and no TPU.

@@ -6,8 +6,6 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 """
 
 import contextlib
-import dataclasses
-import fnmatch
 import math
 import os
 import re
@@ -17,7 +15,7 @@ from typing import Any
 import jax
 
 from tpusim import arguments as checks
-from tpusim import callbacks, chip_view, compiling, hlo, topology, wire
+from tpusim import callbacks, chip_view, compiling, topology, wire
 from tpusim.assumptions import Assumptions
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.jax_internals import frames, lowering, pmapped, versions
@@ -33,8 +31,6 @@ _tracing = jax.make_user_context()
 
 # Fields of HloModuleProto.
 _ID, _FRONTEND_ATTRIBUTES = 5, 19
-# What Pallas kernels become.
-_PALLAS_TARGET = b"tpu_custom_call"
 
 Coordinates = Sequence[Sequence[int]]
 _Costs = Mapping[str, Mapping[str, int]]
@@ -113,7 +109,6 @@ def workload_of(
         else _given_coordinates(places, partitions)
     )
     memory_kinds, compilation = _memory_kinds(shardings), None
-    own_calls = _pallas_calls(module)
     if compiled:
         module, where, compilation = compiling.compile_lowered(
             lowered, config, mesh, partitions, where, options
@@ -121,7 +116,6 @@ def workload_of(
         module = _without_id(module)
         # Layouts of the module say in which memory its arguments are.
         memory_kinds = ()
-    kernels = _kernels(module, traced.jaxpr, costs, own_calls)
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
@@ -130,7 +124,7 @@ def workload_of(
         coordinates=where,
         argument_memory_kinds=memory_kinds,
         trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=kernels,
+        kernels=_stated(costs),
         jax_version=jax.__version__,
         config=config,
         assumptions=assumptions.sentences,
@@ -175,7 +169,7 @@ def _of_compiled(
         mesh=mesh,
         coordinates=where if places is None else _given_coordinates(places, len(devices)),
         trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=_kernels(module, None, costs, set()),
+        kernels=_stated(costs),
         jax_version=jax.__version__,
         config=config or compiling.config_of(devices),
         library_files=library_files(module),
@@ -223,83 +217,9 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
     return places
 
 
-def _pallas_calls(module: bytes) -> set[str]:
-    """Where the calls of Pallas kernels in a module come from, by JAX's names."""
-    if _PALLAS_TARGET not in module:
-        return set()
-    computations = hlo.Module(module).computations.values()
-    calls = (call for computation in computations for call in computation.instructions)
-    return {call.op_name for call in calls if _is_pallas(call)}
-
-
-def _is_pallas(call: hlo.Instruction) -> bool:
-    return wire.text(call.fields, 28).encode() == _PALLAS_TARGET
-
-
-def _kernels(
-    module: bytes, jaxpr: Any, overrides: _Costs, own_calls: set[str]
-) -> tuple[KernelCost, ...]:
-    """Overrides, then Pallas kernels, priced and by instruction; then times, which leave the rest.
-
-    `own_calls` are those of the program; the compiler may have added kernels of its own.
-    A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
-    price of their own or loops on data. Without the jaxpr nothing but what is stated is known.
-    """
-    times = {kernel: cost for kernel, cost in overrides.items() if cost.keys() == {"picoseconds"}}
-    overrides = {kernel: cost for kernel, cost in overrides.items() if kernel not in times}
-    costs = [KernelCost(kernel, **cost) for kernel, cost in overrides.items()]
-    timed = [KernelCost(kernel, **cost) for kernel, cost in times.items()]
-    if jaxpr is None or _PALLAS_TARGET not in module:
-        return (*costs, *timed)
-    calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
-    estimated: set[str] = set()
-    time_of: dict[str, int] = {}
-    for computation in hlo.Module(module).computations.values():
-        for call in computation.instructions:
-            if not _is_pallas(call):
-                continue
-            if (stated := _stated(call, overrides)) is not None:
-                if not fnmatch.fnmatchcase(call.name, stated):
-                    costs.append(KernelCost(call.name, **overrides[stated]))
-                continue
-            if call.op_name not in own_calls:
-                continue
-            if (stated := _stated(call, times)) is not None:
-                time_of[call.name] = times[stated]["picoseconds"]
-            if '"cost_estimate"' in wire.text(call.fields, 43):
-                estimated.add(call.name)
-            shapes = [o.shape.dims for o in computation.operands(call)]
-            results = call.shape.tuple_shapes or (call.shape,)
-            calls.append((call.name, call.op_name, (*shapes, *(r.dims for r in results))))
-    if not calls:
-        return (*costs, *timed)
-    from tpusim import kernels  # Not needed, and not loaded, for most programs.
-
-    try:
-        assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
-    except (AttributeError, KeyError) as error:
-        if jax.__version__ in versions.TESTED:
-            raise
-        known = f"what kernels are priced by ({error}); kernel_costs can state each"
-        raise versions.missing(known, "price Pallas kernels") from error
-    for name, cost in assigned.items():
-        unknown = bool(cost.unpriced or cost.loops)
-        if name in estimated and unknown:
-            continue
-        if name in time_of:
-            known = KernelCost(name) if unknown else cost
-            cost = dataclasses.replace(known, picoseconds=time_of[name])
-        costs.append(cost)
-    return (*costs, *timed)
-
-
-def _stated(call: hlo.Instruction, overrides: _Costs) -> str | None:
-    """By which pattern the user says something of a call; HLO itself does not name its kernel."""
-    kernel = call.op_name.removesuffix("/pallas_call").rpartition("/")[2]
-    for pattern in overrides:
-        if any(fnmatch.fnmatchcase(name, pattern) for name in (call.name, kernel)):
-            return pattern
-    return None
+def _stated(costs: _Costs) -> tuple[KernelCost, ...]:
+    """Of opaque kernels. Of others nothing is said: Pallas kernels are in the module."""
+    return tuple(KernelCost(kernel, **cost) for kernel, cost in costs.items())
 
 
 def mesh_of(module: bytes) -> tuple[MeshAxis, ...]:

@@ -10,7 +10,6 @@ nor the protobuf runtime.
 
 import dataclasses
 import os
-from collections.abc import Iterable
 
 from tpusim import arguments as checks
 from tpusim import files, wire
@@ -47,58 +46,11 @@ class TripCount:
 
 
 @dataclasses.dataclass(frozen=True)
-class KernelBlock:
-    """A block that a pipelined kernel reads or writes, and the axes of the grid that move it."""
-
-    bytes: int
-    output: bool = False
-    moves_with: tuple[int, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelProduct:
-    """`count` products [m,k] x [k,n] in the number format ("bf16", "f32_high", "int8", ...)."""
-
-    m: int
-    k: int
-    n: int
-    number_format: str = "bf16"
-    count: int = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelArray:
-    """`count` arrays of so many bytes, one after another."""
-
-    bytes: int
-    count: int = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelStage:
-    """What of a kernel's body may run side by side; its stages run one after another.
-
-    `arrays` are there as a whole at some time: each that the chip's registers do not hold is stored
-    to VMEM once and loaded once. `spilled_bytes` are so on every chip.
-    """
-
-    flops: int = 0
-    transcendentals: int = 0
-    spilled_bytes: int = 0
-    products: tuple[KernelProduct, ...] = ()
-    arrays: tuple[KernelArray, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
 class KernelCost:
-    """What one call of an opaque kernel does on one device; `name` may be a glob.
+    """What is stated of one call of an opaque kernel, on one device; `name` may be a glob.
 
-    `grid`, `blocks`, `products` and `stages` say how it does it, if that is known: one step per
-    point of the grid. `flops` contains those of the products, and both those of all stages.
-    `loops` add to it as often as they turn out to run. `unpriced` says why nothing is known.
-    `assumed` says what was taken for granted of this one kernel: sentences without their subject.
-    `picoseconds` is how long a call takes, if that is stated; what it does says nothing then of
-    how long it takes.
+    `picoseconds` is how long a call takes; alone it leaves what is known of the kernel as it is.
+    Pallas kernels of which nothing is stated cost what their bodies say, which are in the module.
     """
 
     name: str
@@ -106,28 +58,7 @@ class KernelCost:
     transcendentals: int = 0
     bytes_accessed: int = 0
     remote_bytes: int = 0
-    grid: tuple[int, ...] = ()
-    blocks: tuple[KernelBlock, ...] = ()
-    products: tuple[KernelProduct, ...] = ()
-    loops: tuple["KernelLoop", ...] = ()
-    unpriced: str = ""
-    stages: tuple[KernelStage, ...] = ()
-    assumed: tuple[str, ...] = ()
     picoseconds: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelLoop:
-    """A loop inside a kernel, or an axis of its grid, whose length is data.
-
-    `once` is what one pass costs, summed over all times that a call reaches the loop. Each time it
-    runs `at_most` so often, if that is known.
-    """
-
-    name: str
-    once: KernelCost
-    source: str = ""
-    at_most: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,7 +129,7 @@ class Workload:
         ]
         fields += [wire.blob(21, kind) for kind in self.argument_memory_kinds]
         fields += [wire.blob(22, _message(t.loop, t.count)) for t in self.trip_counts]
-        fields += [wire.blob(23, _kernel_message(k)) for k in self.kernels]
+        fields += [wire.blob(23, _message(*dataclasses.astuple(k))) for k in self.kernels]
         if self.jax_version:
             fields.append(wire.blob(24, self.jax_version))
         if self.config:
@@ -240,7 +171,9 @@ class Workload:
             ),
             argument_memory_kinds=tuple(b.decode() for b in wire.all_bytes(fields, 21)),
             trip_counts=tuple(TripCount(wire.text(t, 1), number(t, 2)) for t in loops),
-            kernels=tuple(_kernel_from(k) for k in kernels),
+            kernels=tuple(
+                KernelCost(wire.text(k, 1), *(number(k, i) for i in range(2, 7))) for k in kernels
+            ),
             jax_version=wire.text(fields, 24),
             config=wire.text(fields, 25),
             assumptions=tuple(b.decode() for b in wire.all_bytes(fields, 26)),
@@ -272,34 +205,6 @@ def _message(*values: str | int) -> bytes:
     )
 
 
-def _kernel_message(kernel: KernelCost) -> bytes:
-    amounts = (kernel.flops, kernel.transcendentals, kernel.bytes_accessed, kernel.remote_bytes)
-    fields = wire.parse(_message(kernel.name, *amounts))
-    fields += [wire.integer(6, size) for size in kernel.grid]
-    for block in kernel.blocks:
-        moves = [wire.integer(3, axis) for axis in block.moves_with]
-        fields.append(
-            wire.blob(7, _message(block.bytes, int(block.output)) + wire.serialize(moves))
-        )
-    fields += [wire.blob(8, _product_message(product)) for product in kernel.products]
-    for loop in kernel.loops:
-        once = wire.serialize([wire.blob(2, _kernel_message(loop.once))])
-        most = [wire.integer(4, loop.at_most)] if loop.at_most is not None else []
-        rest = _message("", "", loop.source) + wire.serialize(most)
-        fields.append(wire.blob(9, _message(loop.name) + once + rest))
-    if kernel.unpriced:
-        fields.append(wire.blob(10, kernel.unpriced))
-    for stage in kernel.stages:
-        amounts = _message(stage.flops, stage.transcendentals, stage.spilled_bytes)
-        products = [wire.blob(4, _product_message(product)) for product in stage.products]
-        arrays = [wire.blob(5, _message(array.bytes, array.count)) for array in stage.arrays]
-        fields.append(wire.blob(11, amounts + wire.serialize([*products, *arrays])))
-    fields += [wire.blob(12, sentence) for sentence in kernel.assumed]
-    if kernel.picoseconds:
-        fields.append(wire.integer(13, kernel.picoseconds))
-    return wire.serialize(fields)
-
-
 def _compilation_message(compilation: Compilation) -> bytes:
     fields = wire.parse(_message(compilation.libtpu_version, compilation.topology))
     fields += [wire.blob(3, _message(o.name, o.value)) for o in compilation.options]
@@ -319,55 +224,4 @@ def _compilation_from(message: bytes) -> Compilation:
         options=tuple(CompilerOption(wire.text(o, 1), wire.text(o, 2)) for o in options),
         init_args=wire.text(fields, 4),
         memory=MemoryAnalysis(*(wire.number_of(memory, i) for i in range(1, 7))),
-    )
-
-
-def _product_message(product: KernelProduct) -> bytes:
-    return _message(product.m, product.k, product.n, product.number_format, product.count)
-
-
-def _product_from(fields: list[wire.Field]) -> KernelProduct:
-    sizes = (wire.number_of(fields, i) for i in range(1, 4))
-    return KernelProduct(*sizes, wire.text(fields, 4), wire.number_of(fields, 5))
-
-
-def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
-    fields = list(fields)
-    number = wire.number_of
-
-    def numbers(of: Iterable[wire.Field], which: int) -> tuple[int, ...]:
-        return tuple(value for n, _, value in of if n == which and isinstance(value, int))
-
-    blocks = [wire.parse(b) for b in wire.all_bytes(fields, 7)]
-    stages = [wire.parse(b) for b in wire.all_bytes(fields, 11)]
-
-    def products(of: Iterable[wire.Field], which: int) -> tuple[KernelProduct, ...]:
-        return tuple(_product_from(wire.parse(p)) for p in wire.all_bytes(of, which))
-
-    def arrays(of: Iterable[wire.Field], which: int) -> tuple[KernelArray, ...]:
-        parsed = map(wire.parse, wire.all_bytes(of, which))
-        return tuple(KernelArray(number(a, 1), number(a, 2)) for a in parsed)
-
-    return KernelCost(
-        wire.text(fields, 1),
-        *(number(fields, i) for i in range(2, 6)),
-        numbers(fields, 6),
-        tuple(KernelBlock(number(b, 1), bool(number(b, 2)), numbers(b, 3)) for b in blocks),
-        products(fields, 8),
-        tuple(
-            KernelLoop(
-                wire.text(loop, 1),
-                _kernel_from(wire.parse(wire.last_bytes(loop, 2))),
-                wire.text(loop, 3),
-                number(loop, 4) if any(n == 4 for n, *_ in loop) else None,
-            )
-            for loop in map(wire.parse, wire.all_bytes(fields, 9))
-        ),
-        wire.text(fields, 10),
-        tuple(
-            KernelStage(*(number(s, i) for i in range(1, 4)), products(s, 4), arrays(s, 5))
-            for s in stages
-        ),
-        tuple(b.decode() for b in wire.all_bytes(fields, 12)),
-        number(fields, 13),
     )

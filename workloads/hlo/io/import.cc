@@ -294,7 +294,7 @@ absl::Status CheckWorkload(const tpusim::Workload& workload) {
           fmt::format("trip count of loop '{}' is {}", trip_count.loop(), trip_count.count()));
     }
   }
-  for (const tpusim::KernelCost& kernel : workload.kernels()) {
+  for (const tpusim::StatedKernelCost& kernel : workload.kernels()) {
     if (kernel.flops() < 0 || kernel.transcendentals() < 0 || kernel.bytes_accessed() < 0 ||
         kernel.remote_bytes() < 0) {
       return UserError(fmt::format("negative cost of kernel '{}'", kernel.name()));

@@ -61,6 +61,10 @@ std::optional<int64_t> EvaluateInteger(const Instruction& i, int64_t a, int64_t 
       return WrapInteger(type, ua ^ ub);
     case Opcode::kNegate:
       return WrapInteger(type, uint64_t{0} - ua);
+    case Opcode::kAbs:
+      return is_signed && a < 0 ? WrapInteger(type, uint64_t{0} - ua) : a;
+    case Opcode::kSign:
+      return is_signed ? (a > 0 ? 1 : 0) - (a < 0 ? 1 : 0) : int64_t{a != 0};
     case Opcode::kNot:
       return type == PrimitiveType::kPred ? int64_t{a == 0} : WrapInteger(type, ~ua);
     case Opcode::kShiftLeft:

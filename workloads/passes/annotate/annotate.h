@@ -21,7 +21,8 @@ namespace tpusim::passes {
 // each argument.
 absl::StatusOr<bool> StateArguments(hlo::Module& module, const PassContext& context);
 
-// Costs of opaque kernels onto custom calls. The user's word counts more than the exporter's.
+// Costs of opaque kernels onto custom calls: the bodies of Pallas kernels where the workload states
+// none; the options of the user count most.
 absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& context);
 
 // How often loops of linear algebra iterate, where that is data (hlo/rules/assumed_trips.h).

@@ -11,7 +11,6 @@ that names the version and what is missing (`versions.internal`).
     lowering.py       what a lowered program knows of its devices and shardings
     compiling.py      the TPU compiler's client
     jaxprs.py         the programs inside of a program
-    pallas.py         what is in the parameters of kernels
     callbacks.py      the primitives that call back to Python
     devices.py        the types of devices and clients, the table of TPUs
     pmapped.py        what is inside of a pmapped function
