@@ -24,6 +24,7 @@ from jax.experimental import pallas as pl  # noqa: E402
 from jax.experimental.pallas import tpu as pltpu  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
+from validation.workloads.operations import OPERATIONS  # noqa: E402
 from workloads.examples.example import AnyMesh, Example, Program, array  # noqa: E402
 
 PROGRAMS: dict[str, Example] = {}
@@ -376,24 +377,31 @@ for _size in (128, 256, 384, 512, 640, 768, 896, 1024, 1536, 2048, 2560, 3072, 3
     COMPILED[f"matmul_in_cmem_{_size}"] = matmul_in_cmem(_size)
 
 
+# Modules that the compiler could have written, each with its slice.
+MODULES = {name: (text, "v4-1x1x1") for name, text in COMPILED.items()} | {
+    name: (text, "v5p-1x1x1") for name, text in OPERATIONS.items()
+}
+
+
 def parse(name: str) -> Any:
-    """One of COMPILED, all of them for v4, as a workload."""
+    """One of MODULES as a workload."""
+    text, config = MODULES[name]
     import tpusim
     from jaxlib import _hlo
     from tpusim import wire
 
-    data = _hlo.hlo_module_from_text(COMPILED[name]).as_serialized_hlo_module_proto()
+    data = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     # Field 5 counts the modules of the process.
     module = wire.serialize(field for field in wire.parse(data) if field[0] != 5)
-    return tpusim.Workload(hlo_module=module, name=name, config="v4-1x1x1")
+    return tpusim.Workload(hlo_module=module, name=name, config=config)
 
 
 def main() -> None:
-    """Exports all of PROGRAMS and COMPILED."""
+    """Exports all of PROGRAMS and MODULES."""
     from workloads.examples import export_all
 
     workloads = {name: export_all.export(example) for name, example in PROGRAMS.items()}
-    workloads |= {name: parse(name) for name in COMPILED}
+    workloads |= {name: parse(name) for name in MODULES}
     for name, workload in workloads.items():
         workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
         print(f"{name}.pb: {len(workload.to_bytes())} bytes")

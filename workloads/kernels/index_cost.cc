@@ -92,7 +92,7 @@ VectorWork GatherWork(const Instruction& gather, const target::Target& target) {
 
 absl::StatusOr<VectorWork> ScatterWork(const Instruction& scatter, const target::Target& target) {
   const size_t n = scatter.operands().size() / 2;
-  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*scatter.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*scatter.called()[0], target));
   const IndexedAccess access = IndexedAccessOf(scatter, target);
   // A row comes in (unless it is overwritten), is combined, and goes out.
   const double transfers = ScatterOverwrites(scatter) ? 1 : 2;

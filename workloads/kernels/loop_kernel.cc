@@ -103,12 +103,13 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   Bytes largest(1);
   for (const KernelOutput& output : view.outputs) {
     work.valu += RepackWork(output.written, target);
-    work.store += static_cast<double>(VectorRegisters(target, output.written));
+    work.store +=
+        PackedShare(output.written) * static_cast<double>(VectorRegisters(target, output.written));
     largest = std::max(largest, BytesOf(output, target));
   }
   for (const KernelInput& input : view.inputs) {
     work.valu += UnpackWork(input, target);
-    work.load += RegistersOf(input, target);
+    work.load += PackedShare(input.value->shape()) * RegistersOf(input, target);
     largest = std::max(largest, BytesOf(input, target));
   }
 

@@ -8,6 +8,7 @@
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/whole_window.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/vector_cost.h"
 
@@ -57,7 +58,7 @@ Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>
 
 // Every register of input is combined once; then what is left.
 absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::Target& target) {
-  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0], target));
   const hlo::Shape& input = reduce.operand(0)->shape();
   const std::vector<int64_t> dims = hlo::Dimensions(reduce);
   const Crossing crossing = CrossingOfReduction(input, dims, target);
@@ -131,8 +132,11 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
 // its dimension counts registers, and turned back at the end. The TPU compiler does it in
 // blocks of as many elements as there are lanes: it sums the last elements of the blocks
 // likewise, and adds to every block what comes before it.
+//
+// A window that sees all of a dimension (whole_window.h) is a reduction of it, whose result is
+// spread over the row again: along lanes and sublanes a splat for each register that is left.
 absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::Target& target) {
-  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0], target));
   const hlo::Shape& input = i.operand(0)->shape();
   const hlo::Shape& result = *hlo::Leaves(i.shape())[0];
   const double arrays = static_cast<double>(ArraysOf(i));
@@ -145,6 +149,16 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
     shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
     const double registers = static_cast<double>(VectorRegisters(target, shape));
     const bool in_registers = hlo::PlaceFromMinor(input, d) < 2;  // along lanes or sublanes
+    if (hlo::SeesWhole(input.dims[d], w)) {
+      const Crossing crossing = CrossingOfReduction(shape, {d}, target);
+      work += call * (registers + crossing.combinations);
+      hlo::Shape row = shape;
+      row.dims[d] = 1;
+      const double spread = in_registers ? static_cast<double>(VectorRegisters(target, row)) : 0;
+      work.xlu += arrays * (crossing.registers + spread);
+      work.load += arrays * registers;
+      continue;
+    }
     const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
     double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
     if (hlo::IsRunning(input.dims[d], w)) {
@@ -170,8 +184,8 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
 // where it won.
 absl::StatusOr<VectorWork> SelectAndScatterWork(const Instruction& i,
                                                 const target::Target& target) {
-  ASSIGN_OR_RETURN(const VectorWork select, CallCost(*i.called()[0]));
-  ASSIGN_OR_RETURN(const VectorWork scatter, CallCost(*i.called()[1]));
+  ASSIGN_OR_RETURN(const VectorWork select, CallCost(*i.called()[0], target));
+  ASSIGN_OR_RETURN(const VectorWork scatter, CallCost(*i.called()[1], target));
   const hlo::Shape& source = i.operand(1)->shape();
   double elements = 1;
   double minor = 1;

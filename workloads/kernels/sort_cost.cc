@@ -66,7 +66,7 @@ int64_t StreamedPasses(int64_t n, int64_t in_vmem) {
 }
 
 absl::StatusOr<VectorWork> SortWork(const hlo::Instruction& sort, const target::Target& target) {
-  ASSIGN_OR_RETURN(const VectorWork comparator, CallCost(*sort.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork comparator, CallCost(*sort.called()[0], target));
   const hlo::Shape& keys = sort.operand(0)->shape();
   const int64_t d = hlo::OnlyDimension(sort);
   hlo::Shape padded = keys;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "configs/status_macros.h"
@@ -75,7 +76,7 @@ VectorWork RandomWork(const Instruction& generator, const target::Target& target
 
 absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Target& target) {
   if (IsRelayout(i)) return MoveWork(i, target);
-  if (const auto cost = ElementwiseCost(i)) {
+  if (const auto cost = ElementwiseCost(i, target)) {
     return *cost * static_cast<double>(VectorRegisters(target, i.shape()));
   }
   switch (i.opcode()) {
@@ -107,7 +108,7 @@ absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Targ
     case Opcode::kReverse:
       return MoveWork(i, target);
     case Opcode::kMap: {
-      ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+      ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0], target));
       return call * static_cast<double>(VectorRegisters(target, i.shape()));
     }
     case Opcode::kFusion: {
@@ -158,10 +159,15 @@ bool IsRelayout(const Instruction& i) {
          !hlo::SameOrder(i.shape(), i.operand(0)->shape());
 }
 
+double PackedShare(const hlo::Shape& shape) {
+  const int64_t bits = hlo::BitWidth(shape.element_type);
+  return bits < 32 ? std::max<double>(1, static_cast<double>(bits)) / 32 : 1;
+}
+
 double RepackWork(const hlo::Shape& shape, const target::Target& target) {
   const int64_t bits = hlo::BitWidth(shape.element_type);
   if (bits >= 32 || !shape.IsArray()) return 0;
-  return static_cast<double>(VectorRegisters(target, shape));
+  return (1 - PackedShare(shape)) * static_cast<double>(VectorRegisters(target, shape));
 }
 
 }  // namespace tpusim::kernels

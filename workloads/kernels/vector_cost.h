@@ -44,16 +44,20 @@ bool ShiftsAlong(const hlo::Instruction& instruction, int64_t d, int64_t lanes);
 // A relayout or transpose that puts another dimension along the lanes.
 bool TurnsLanes(const hlo::Instruction& instruction);
 
-// Unpacking (packing) of narrow elements on their way in (out): one operation per
-// 32-bit register of elements; nothing for 32-bit types.
+// Registers of narrow elements as they lie in memory over those that they are computed in.
+double PackedShare(const hlo::Shape& shape);
+// Packing of narrow elements on their way out: each operation puts two registers into one, down to
+// as many as they lie in. Nothing for 32-bit types. (Unpacking, UnpackWork, takes one operation for
+// every register of 32-bit elements.)
 double RepackWork(const hlo::Shape& shape, const target::Target& target);
 
 // ---- Families --------------------------------------------------------------
 
 // Operations per register of results of an elementwise operation, or nullopt.
-std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction);
+std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction,
+                                          const target::Target& target);
 // Per register of one call of a scalar computation: a reducer, a comparator.
-absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation);
+absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation, const target::Target&);
 
 // What is left of one array when `dims` are reduced and every register has been combined with
 // the ones that it lines up with: registers that cross lanes or rows, and combinations there.

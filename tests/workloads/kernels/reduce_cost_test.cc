@@ -38,6 +38,18 @@ class ReduceCost : public ::testing::Test {
     return VectorWorkOf(*sum, target_).value();
   }
 
+  // As the compiler writes a sum that is spread over its row again.
+  VectorWork SpreadSum(const hlo::Shape& of, size_t dim) {
+    Instruction* zero = hlo::AddConstant(m_.entry(), PrimitiveType::kF32, 0);
+    Instruction* sum = m_.Add(Opcode::kReduceWindow, of, {m_.Param(of), zero});
+    std::vector<hlo::WindowDim> window(of.dims.size());
+    window[dim].size = 2 * of.dims[dim] - 1;
+    window[dim].padding_low = window[dim].padding_high = of.dims[dim] - 1;
+    hlo::SetWindow(sum, window);
+    sum->set_called({m_.Reducer(Opcode::kAdd)});
+    return VectorWorkOf(*sum, target_).value();
+  }
+
   hlo::TestModule m_;
   configs::Config config_;
   target::Target target_;
@@ -55,6 +67,12 @@ TEST_F(ReduceCost, SquaresOfLanesAreTransposedTogether) {
   EXPECT_EQ(Sum(F32({128, 128}), F32({128}), 1).valu, 16 + 16);
   // Sixteen columns of registers are added up first: 128 rows leave 16 registers.
   EXPECT_EQ(Sum(F32({128, 2048}), F32({128}), 1).xlu, 16 + 8);
+}
+
+// A window over all of the row wherever it stands is that sum, and a splat for each of the 16
+// registers that are left.
+TEST_F(ReduceCost, WindowsThatSeeAllOfARowAreSummedOnce) {
+  EXPECT_EQ(SpreadSum(F32({128, 2048}), 1).xlu, Sum(F32({128, 2048}), F32({128}), 1).xlu + 16);
 }
 
 // [1024,1024] are 1024 registers. Along lanes they are turned twice; blocks of 128 are

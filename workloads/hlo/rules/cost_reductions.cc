@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost_rules.h"
+#include "workloads/hlo/rules/whole_window.h"
 
 namespace tpusim::hlo::cost_rules {
 // N values are reduced to one by N - 1 calls, and the initial value is free
@@ -24,13 +25,14 @@ int64_t WindowElements(const Instruction& i) {
 }
 
 // What a position of the window combines: its elements, or along a dimension in which it
-// runs the result before and one element.
+// runs the result before and one element; its own element into what all share where it sees all.
 int64_t CombinedElements(const Instruction& i) {
   const std::vector<WindowDim> window = GetWindow(i);
   int64_t elements = 1;
   for (size_t d = 0; d < window.size(); ++d) {
-    const bool running = IsRunning(i.operand(0)->shape().dims[d], window[d]);
-    elements = Mul(elements, running ? 2 : window[d].size);
+    const int64_t bound = i.operand(0)->shape().dims[d];
+    const bool once = IsRunning(bound, window[d]) || SeesWhole(bound, window[d]);
+    elements = Mul(elements, once ? 2 : window[d].size);
   }
   return elements;
 }
