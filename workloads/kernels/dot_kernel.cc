@@ -186,13 +186,30 @@ class DotKernelBuilder {
 
   // The grid that the compiler has given the kernel, in its order: columns outermost. Its windows
   // are whole registers, not whole arrays.
+  //
+  // The cores of a megacore halve the outermost dimension that has steps, and each runs through
+  // its half by itself: two windows, one of each core, are one step of the device, and a grid of
+  // two steps is one, in which nothing is behind anything else. What does not move with that
+  // dimension comes to the VMEM of either core.
   isa::Kernel BuildStated(const StatedGrid& grid) {
     unit_n_ = unit_k_ = target_.chip().vpu.lanes;
     int64_t batch = 1, m = grid.rows, n = grid.columns;
     int64_t& of_positions = p_.batch > 1 ? batch : p_.positions_in_columns ? n : m;
     of_positions *= grid.positions;
+    batch = std::min(batch, p_.batch);
+    const int64_t cores = target_.chip().CoresPerDevice();
+    int64_t* const dealt = n > 1 ? &n : m > 1 ? &m : batch > 1 ? &batch : nullptr;
+    const bool deals = cores > 1 && dealt != nullptr && *dealt % cores == 0;
+    const uint32_t dealt_bit =
+        dealt == &n ? 1U << kOuter : dealt == &m ? 1U << kInner : 1U << kBatch;
+    if (deals) *dealt /= cores;
     Bytes scratch(0);
-    return Build(std::min(batch, p_.batch), m, n, grid.depth, /*n_outer=*/true, scratch);
+    isa::Kernel kernel = Build(batch, m, n, grid.depth, /*n_outer=*/true, scratch);
+    for (isa::Window& w : kernel.windows) {
+      const bool shared = w.kind == isa::WindowKind::kInput && (w.moves_with & dealt_bit) == 0;
+      if (deals && shared) w.bytes = w.bytes * cores;
+    }
+    return kernel;
   }
 
   const Product& product() const { return p_; }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/attributes.h"
 
@@ -70,7 +71,7 @@ bool TakesEstimate(const hlo::Instruction& kernel) {
 }
 
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {
-  return timing::WindowBytes(kernel) <= target.chip().vmem.bytes;
+  return timing::WindowBytes(kernel) <= configs::VmemCapacity(target.chip());
 }
 
 std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions) {
