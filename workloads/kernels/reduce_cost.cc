@@ -19,6 +19,14 @@ using hlo::Instruction;
 // Operands that are reduced together: argmax reduces values and their indices.
 int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands().size()) / 2; }
 
+// Every position of the window has all elements: a reduction whose result is spread over the
+// dimension again, as the TPU compiler writes the maximum of a softmax.
+bool CoversAll(int64_t bound, const hlo::WindowDim& w) {
+  if (bound < 2 || w.window_dilation != 1 || w.base_dilation != 1) return false;
+  const int64_t last = (hlo::WindowPositions(bound, w) - 1) * w.stride - w.padding_low;
+  return last >= -w.padding_low && last <= 0 && w.size - w.padding_low >= bound;
+}
+
 }  // namespace
 
 // Where the lane dimension goes, the remaining registers of partial results are transposed, so
@@ -138,6 +146,22 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
   const double arrays = static_cast<double>(ArraysOf(i));
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
   VectorWork work;
+  // What all windows have in common is found once. A register that has crossed its lanes or rows
+  // has the result in all of them: nothing spreads it again.
+  std::vector<int64_t> whole;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    if (CoversAll(input.dims[d], window[d])) whole.push_back(d);
+  }
+  const bool others = std::ranges::any_of(window, [&](const hlo::WindowDim& w) {
+    const auto d = static_cast<int64_t>(&w - window.data());
+    return w.size > 1 && std::ranges::find(whole, d) == whole.end();
+  });
+  if (!whole.empty() && !others) {
+    const Crossing crossing = CrossingOfReduction(input, whole, target);
+    work = call * (static_cast<double>(VectorRegisters(target, input)) + crossing.combinations);
+    work.xlu += arrays * crossing.registers;
+    return work;
+  }
   // Dimension by dimension, outermost first: what is left shrinks with strides.
   hlo::Shape shape = input;
   for (int64_t d = 0; d < input.rank(); ++d) {
