@@ -57,6 +57,26 @@ TEST_F(ReduceCost, SquaresOfLanesAreTransposedTogether) {
   EXPECT_EQ(Sum(F32({128, 2048}), F32({128}), 1).xlu, 16 + 8);
 }
 
+// All windows have all columns: no more than the reduction, which every lane has already.
+TEST_F(ReduceCost, WindowsThatCoverTheDimensionAreOneReduction) {
+  Instruction* zero = hlo::AddConstant(m_.entry(), PrimitiveType::kF32, 0);
+  Instruction* spread =
+      m_.Add(Opcode::kReduceWindow, F32({128, 128}), {m_.Param(F32({128, 128})), zero});
+  spread->set_called({m_.Reducer(Opcode::kAdd)});
+  std::vector<hlo::WindowDim> window(2);
+  window[1] = {.size = 255, .padding_low = 127, .padding_high = 127};
+  hlo::SetWindow(spread, window);
+  const VectorWork all = VectorWorkOf(*spread, target_).value();
+  const VectorWork once = Sum(F32({128, 128}), F32({128}), 1);
+  EXPECT_EQ(all.xlu, once.xlu);
+  EXPECT_EQ(all.valu, once.valu);
+  EXPECT_EQ(all.store, 0);
+  // The first and the last window lack a column: pooling.
+  window[1] = {.size = 253, .padding_low = 126, .padding_high = 126};
+  hlo::SetWindow(spread, window);
+  EXPECT_GT(VectorWorkOf(*spread, target_).value().xlu, once.xlu);
+}
+
 // [1024,1024] are 1024 registers. Along lanes they are turned twice; blocks of 128 are
 // summed, and what comes before each is added; the result is copied out.
 TEST_F(ReduceCost, ARunningSumAlongLanesIsTurned) {
