@@ -200,8 +200,9 @@ class DotKernelBuilder {
     const int64_t cores = target_.chip().CoresPerDevice();
     int64_t* const dealt = n > 1 ? &n : m > 1 ? &m : batch > 1 ? &batch : nullptr;
     const bool deals = cores > 1 && dealt != nullptr && *dealt % cores == 0;
-    const uint32_t dealt_bit =
-        dealt == &n ? 1U << kOuter : dealt == &m ? 1U << kInner : 1U << kBatch;
+    const uint32_t dealt_bit = dealt == &n   ? 1U << kOuter
+                               : dealt == &m ? 1U << kInner
+                                             : 1U << kBatch;
     if (deals) *dealt /= cores;
     Bytes scratch(0);
     isa::Kernel kernel = Build(batch, m, n, grid.depth, /*n_outer=*/true, scratch);
@@ -463,6 +464,15 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   if (const auto stated = StatedWindowsOf(*view.instruction)) {
     const auto spatial = hlo::GetWindow(*dot).size();
     if (const auto grid = GridOfProduct(*stated, static_cast<int64_t>(spatial))) {
+      // What slides or falls into groups has sides that are no matrices.
+      const bool matrices = product.groups.empty() && product.halo_rows == 0 &&
+                            product.row_elements == 1 && !product.packs_taps;
+      if (matrices && ExchangesOperands(*dot, *stated, *grid, target)) {
+        DotKernelBuilder other(view, target, *dot, Exchanged(product), /*weights=*/0);
+        RETURN_IF_ERROR(other.SumVectorWork());
+        isa::Kernel kernel = other.BuildStated(*grid);
+        if (FitsStated(kernel, target)) return kernel;
+      }
       isa::Kernel kernel = builder.BuildStated(*grid);
       if (FitsStated(kernel, target)) return kernel;
     }
