@@ -186,13 +186,31 @@ class DotKernelBuilder {
 
   // The grid that the compiler has given the kernel, in its order: columns outermost. Its windows
   // are whole registers, not whole arrays.
+  //
+  // The cores of a megacore halve the outermost dimension that has steps, and each runs through
+  // its half by itself: two windows, one of each core, are one step of the device, and a grid of
+  // two steps is one, in which nothing is behind anything else. What does not move with that
+  // dimension comes to the VMEM of either core.
   isa::Kernel BuildStated(const StatedGrid& grid) {
     unit_n_ = unit_k_ = target_.chip().vpu.lanes;
     int64_t batch = 1, m = grid.rows, n = grid.columns;
     int64_t& of_positions = p_.batch > 1 ? batch : p_.positions_in_columns ? n : m;
     of_positions *= grid.positions;
+    batch = std::min(batch, p_.batch);
+    const int64_t cores = target_.chip().CoresPerDevice();
+    int64_t* const dealt = n > 1 ? &n : m > 1 ? &m : batch > 1 ? &batch : nullptr;
+    const bool deals = cores > 1 && dealt != nullptr && *dealt % cores == 0;
+    const uint32_t dealt_bit = dealt == &n   ? 1U << kOuter
+                               : dealt == &m ? 1U << kInner
+                                             : 1U << kBatch;
+    if (deals) *dealt /= cores;
     Bytes scratch(0);
-    return Build(std::min(batch, p_.batch), m, n, grid.depth, /*n_outer=*/true, scratch);
+    isa::Kernel kernel = Build(batch, m, n, grid.depth, /*n_outer=*/true, scratch);
+    for (isa::Window& w : kernel.windows) {
+      const bool shared = w.kind == isa::WindowKind::kInput && (w.moves_with & dealt_bit) == 0;
+      if (deals && shared) w.bytes = w.bytes * cores;
+    }
+    return kernel;
   }
 
   const Product& product() const { return p_; }
@@ -446,6 +464,15 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   if (const auto stated = StatedWindowsOf(*view.instruction)) {
     const auto spatial = hlo::GetWindow(*dot).size();
     if (const auto grid = GridOfProduct(*stated, static_cast<int64_t>(spatial))) {
+      // What slides or falls into groups has sides that are no matrices.
+      const bool matrices = product.groups.empty() && product.halo_rows == 0 &&
+                            product.row_elements == 1 && !product.packs_taps;
+      if (matrices && ExchangesOperands(*dot, *stated, *grid, target)) {
+        DotKernelBuilder other(view, target, *dot, Exchanged(product), /*weights=*/0);
+        RETURN_IF_ERROR(other.SumVectorWork());
+        isa::Kernel kernel = other.BuildStated(*grid);
+        if (FitsStated(kernel, target)) return kernel;
+      }
       isa::Kernel kernel = builder.BuildStated(*grid);
       if (FitsStated(kernel, target)) return kernel;
     }

@@ -107,21 +107,34 @@ bool TurnsLanes(const Instruction& i) {
   return moves && i.shape().IsArray() && ShiftsLanes(i, /*lanes=*/1);
 }
 
+double SpreadRegisters(const Instruction& broadcast, const target::Target& target) {
+  hlo::Shape rows = broadcast.shape();
+  const std::vector<int64_t> kept = hlo::Dimensions(broadcast);
+  for (int64_t d = 0; d < rows.rank(); ++d) {
+    if (std::ranges::find(kept, d) == kept.end()) rows.dims[static_cast<size_t>(d)] = 1;
+  }
+  return static_cast<double>(VectorRegisters(target, rows));
+}
+
 VectorWork MoveWork(const Instruction& i, const target::Target& target) {
   const hlo::Shape& moved =
       i.opcode() == Opcode::kDynamicUpdateSlice ? i.operand(1)->shape() : i.shape();
   const double registers = static_cast<double>(VectorRegisters(target, moved));
   VectorWork work;
   if (i.opcode() == Opcode::kBroadcast) {
-    // A value from the lanes of one register needs a rotation to reach the
-    // others; one from whole rows or a scalar is a splat.
-    const std::vector<int64_t> dims = hlo::Dimensions(i);
-    const int64_t lanes = hlo::MinorDimension(i.operand(0)->shape());
-    const bool across_lanes =
-        lanes >= 0 && dims[static_cast<size_t>(lanes)] != hlo::MinorDimension(i.shape());
+    // A value from a lane is spread over all lanes of its rows by the cross-lane unit, once for
+    // all registers of these rows, and the VALUs take no part (a schedule of the TPU compiler for
+    // v6e has 256 vbcast.lane, and no moves, for the rows of f32[4,512] beside 1024 registers of
+    // f32[4,512,512]); one from whole rows or a scalar is a splat. What a reduction leaves has
+    // been on the cross-lane unit already, and is only rotated to its rows.
+    const Instruction& from = *i.operand(0);
+    const int64_t lanes = hlo::MinorDimension(from.shape());
+    const bool across_lanes = lanes >= 0 && hlo::Dimensions(i)[static_cast<size_t>(lanes)] !=
+                                                hlo::MinorDimension(i.shape());
     if (!across_lanes) return work;
-    work.valu = registers;
-    work.xlu = static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
+    work.xlu = from.opcode() == Opcode::kReduce
+                   ? static_cast<double>(VectorRegisters(target, from.shape()))
+                   : SpreadRegisters(i, target);
     return work;
   }
   const bool shifts = ShiftsLanes(i, target.chip().vpu.lanes);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <numeric>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -297,6 +298,14 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
   }
   p.format = *format;
   p.repeats = RealProducts(type, target.policy());
+  return p;
+}
+
+Product Exchanged(const Product& product) {
+  Product p = product;
+  std::swap(p.m, p.n);
+  std::swap(p.lhs_density, p.rhs_density);
+  p.positions_in_columns = !product.positions_in_columns;
   return p;
 }
 

@@ -56,6 +56,9 @@ bool RunsOnVectorUnits(const hlo::Instruction& product);
 absl::StatusOr<Product> ProductOf(const hlo::Instruction& instruction,
                                   const target::Target& target);
 
+// The same with the left side in the arrays: rows are columns.
+Product Exchanged(const Product& product);
+
 // The gradient of a convolution's weights with the input as the weights that stay in the arrays,
 // where its features are the columns; nothing for other products.
 std::optional<Product> TurnedGradient(const hlo::Instruction& instruction, const Product& product,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/attributes.h"
 
@@ -43,14 +44,18 @@ std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel) {
   const auto windows = config.find("window_config");
   if (windows == config.end() || !windows->is_object()) return std::nullopt;
   StatedWindows stated;
-  if (const auto bounds = windows->find("iteration_bounds");
-      bounds != windows->end() && bounds->is_array()) {
+  const auto read = [&](const char* name, std::vector<int64_t>& counts) {
+    const auto bounds = windows->find(name);
+    if (bounds == windows->end() || !bounds->is_array()) return true;
     for (const nlohmann::json& bound : *bounds) {
       const std::optional<int64_t> count = Positive(bound);
-      if (!count) return std::nullopt;
-      stated.iterations.push_back(*count);
+      if (!count) return false;
+      counts.push_back(*count);
     }
-  }
+    return true;
+  };
+  if (!read("iteration_bounds", stated.iterations)) return std::nullopt;
+  if (!read("output_window_bounds", stated.result)) stated.result.clear();
   if (const auto cycles = windows->find("estimated_cycles"); cycles != windows->end()) {
     if (const std::optional<int64_t> count = Positive(*cycles)) stated.estimate = Cycles(*count);
   }
@@ -70,7 +75,7 @@ bool TakesEstimate(const hlo::Instruction& kernel) {
 }
 
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {
-  return timing::WindowBytes(kernel) <= target.chip().vmem.bytes;
+  return timing::WindowBytes(kernel) <= configs::VmemCapacity(target.chip());
 }
 
 std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions) {
@@ -85,6 +90,26 @@ std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t sp
   }
   grid.depth *= bounds.back();
   return grid;
+}
+
+bool ExchangesOperands(const hlo::Instruction& convolution, const StatedWindows& windows,
+                       const StatedGrid& grid, const target::Target& target) {
+  const hlo::Shape& result = convolution.shape();
+  const auto rank = static_cast<size_t>(result.rank());
+  if (convolution.opcode() != hlo::Opcode::kConvolution || grid.rows == grid.columns ||
+      windows.result.size() != rank) {
+    return false;
+  }
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const auto blocks_along = [&](int64_t d) {
+    const int64_t place = hlo::PlaceFromMinor(result, d);
+    const int64_t unit = place == 0 ? vpu.lanes : place == 1 ? vpu.sublanes : 1;
+    const int64_t window = windows.result[rank - 1 - static_cast<size_t>(place)];
+    return CeilDiv(result.dims[static_cast<size_t>(d)], SaturatedProduct(window, unit));
+  };
+  const auto& numbers = convolution.attrs().convolution_dimension_numbers();
+  return blocks_along(numbers.output_feature_dimension()) == grid.rows &&
+         blocks_along(numbers.output_batch_dimension()) == grid.columns;
 }
 
 }  // namespace tpusim::kernels

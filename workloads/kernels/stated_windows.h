@@ -21,6 +21,9 @@ struct StatedWindows {
   // The grid, a dimension of the result after the other as the compiler orders them.
   std::vector<int64_t> iterations;
   std::optional<Cycles> estimate;  // of the compiler; none where it made none
+  // Of the result of a product, major to minor as it lies: whole sublanes and lanes of registers
+  // along the two minor dimensions, elements along the others. Empty: not stated.
+  std::vector<int64_t> result;
 
   int64_t Steps() const;
 };
@@ -45,6 +48,12 @@ struct StatedGrid {
 // features, output batch, output positions, window positions, input features. Nothing: it has
 // another number of dimensions.
 std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions);
+
+// Whether the compiler has exchanged the operands of a product: what the grid has as columns are
+// rows of the instruction's result, and the left operand stays in the arrays. It does not say so,
+// but then the window of the result fits the grid that way only.
+bool ExchangesOperands(const hlo::Instruction& convolution, const StatedWindows& windows,
+                       const StatedGrid& grid, const target::Target& target);
 
 }  // namespace tpusim::kernels
 

@@ -71,6 +71,8 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const hlo::Instruction& window, cons
 absl::StatusOr<VectorWork> SelectAndScatterWork(const hlo::Instruction& i, const target::Target&);
 // Copies, slices, pads, transposes and what else only moves elements.
 VectorWork MoveWork(const hlo::Instruction& move, const target::Target& target);
+// Different registers among those of a broadcast's result.
+double SpreadRegisters(const hlo::Instruction& broadcast, const target::Target& target);
 // A product by multiplications and additions, where the arrays would idle.
 VectorWork MultiplyAddWork(const hlo::Instruction& product, const target::Target& target);
 VectorWork GatherWork(const hlo::Instruction& gather, const target::Target& target);

@@ -78,9 +78,21 @@ TEST_F(LayoutCost, ABroadcastOfLanesThatStayLanesIsFree) {
   Instruction* x = m_.Param(WithOrder(F32({2048, 3}), {0, 1}));
   const Shape wide = WithOrder(F32({256, 2048, 3}), {1, 0, 2});
   EXPECT_EQ(Of(Opcode::kBroadcast, wide, {x}, {1, 2}).xlu, 0);
-  // 2048 lanes that become rows: 2048 x 4 / 1024 registers of the operand are rotated.
+  // 2048 lanes that become rows: 2048 / 8 x 3 registers of rows are filled, each for two columns.
   const Shape other = WithOrder(F32({2048, 256, 3}), {1, 0, 2});
-  EXPECT_EQ(Of(Opcode::kBroadcast, other, {x}, {0, 2}).xlu, 8);
+  EXPECT_EQ(Of(Opcode::kBroadcast, other, {x}, {0, 2}).xlu, 768);
+  EXPECT_EQ(Of(Opcode::kBroadcast, other, {x}, {0, 2}).valu, 0);
+}
+
+// 1024 x 1024 / 1024 products, and reciprocals of 1024 / 8 registers of rows.
+TEST_F(LayoutCost, RowsAreDividedByANumberEach) {
+  const Shape all = F32({1024, 1024});
+  Instruction* sums = m_.Add(Opcode::kBroadcast, all, {m_.Param(F32({1024}))});
+  hlo::SetDimensions(sums, {0});
+  const VectorWork rows = Of(Opcode::kDivide, all, {m_.Param(all), sums});
+  const VectorWork each = Of(Opcode::kDivide, all, {m_.Param(all), m_.Param(all)});
+  EXPECT_EQ(rows.eup, each.eup / 8);
+  EXPECT_EQ(rows.valu, 1024 + each.valu / 8);
 }
 
 TEST_F(LayoutCost, TransposesAndCopiesCrossLanesIfTheFastestDimensionChanges) {

@@ -1,0 +1,80 @@
+// Products whose grid the TPU compiler has stated.
+#include "workloads/kernels/stated_windows.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "configs/config.h"
+#include "tests/workloads/hlo/hlo_test_util.h"
+#include "tests/workloads/kernels/fused_product.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/kernels/kernels.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::F32;
+using hlo::Instruction;
+using hlo::Opcode;
+
+isa::Kernel Stated(const std::string& slice, const std::string& bounds) {
+  hlo::TestModule m;
+  Instruction* a = m.Param(F32({1024, 512}));
+  Instruction* b = m.Param(F32({512, 1024}));
+  Instruction* product = AddProduct(m.entry(), F32({1024, 1024}), a, b);
+  product->mutable_attrs().set_backend_config(
+      fmt::format(R"({{"window_config":{{"iteration_bounds":[{}]}}}})", bounds));
+  const configs::Config config = configs::LoadConfig(slice, {}).value();
+  return BuildKernel(*product, target::Target(config)).value();
+}
+
+int64_t Fetched(const isa::Kernel& kernel, size_t window) {
+  return kernel.windows[window].bytes.value();
+}
+
+// Two halves of the columns: one after the other, or one on each core.
+TEST(StatedWindowsTest, CoresOfAMegacoreHalveTheGrid) {
+  const isa::Kernel alone = Stated("v5e-1x1", R"("2","1","1")");
+  EXPECT_EQ(alone.Steps(), 2);
+  EXPECT_EQ(alone.block.mxu.n, 512);
+  const isa::Kernel both = Stated("v5p-2x2x1", R"("2","1","1")");
+  EXPECT_EQ(both.Steps(), 1);
+  EXPECT_EQ(both.block.mxu.n, 1024);
+  // Rows go to either core, columns to one of them.
+  EXPECT_EQ(Fetched(both, 0), 2 * Fetched(alone, 0));
+  EXPECT_EQ(Fetched(both, 1), 2 * Fetched(alone, 1));
+}
+
+// The outermost that has steps; what is odd is not dealt.
+TEST(StatedWindowsTest, OneDimensionIsDealt) {
+  const isa::Kernel rows = Stated("v5p-2x2x1", R"("1","4","1")");
+  EXPECT_EQ(rows.Steps(), 2);
+  EXPECT_EQ(rows.block.mxu.m, 512);
+  EXPECT_EQ(Stated("v5p-2x2x1", R"("2","4","1")").Steps(), 4);
+  EXPECT_EQ(Stated("v5p-2x2x1", R"("1","3","1")").Steps(), 3);
+}
+
+// [128,512] in windows of [128,256] are two blocks of columns.
+TEST(StatedWindowsTest, TheWindowOfTheResultTellsThatOperandsAreExchanged) {
+  hlo::TestModule m;
+  Instruction* product = m.Add(Opcode::kConvolution, F32({128, 512}),
+                               {m.Param(F32({128, 64})), m.Param(F32({64, 512}))});
+  auto& numbers = *product->mutable_attrs().mutable_convolution_dimension_numbers();
+  numbers.set_output_batch_dimension(0);
+  numbers.set_output_feature_dimension(1);
+  const configs::Config config = configs::LoadConfig("v6e-1x1", {}).value();
+  const target::Target target(config);
+  StatedWindows windows{.iterations = {1, 2, 1}, .estimate = {}, .result = {16, 2}};
+  EXPECT_TRUE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
+  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 2, .rows = 1}, target));
+  // Rows in two blocks, as the grid says.
+  windows.result = {8, 4};
+  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
+  windows.result.clear();
+  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
+}
+
+}  // namespace
+}  // namespace tpusim::kernels
