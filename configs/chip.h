@@ -103,6 +103,7 @@ struct IciParams {
   BytesPerSecond die_to_die_bytes_per_second;  // one way, between the devices of a chip
   double wrapped_efficiency = 1;               // effective rate / nominal on a wrapped axis
   double unwrapped_efficiency = 1;             // ... on an axis without wrap-around
+  double pair_efficiency = 1;                  // ... on such an axis of two chips
   Picoseconds hop_latency;
   Picoseconds launch;   // fixed cost of one collective
   Bytes reduce_window;  // sub-chunk of a pipelined reduce-add

@@ -88,6 +88,7 @@ std::vector<Parameter> MakeTable() {
       ROW("ici.die_to_die_bytes_per_second", "bytes_per_second", kRateOrNone, ici.die_to_die_bytes_per_second, "one way, between the devices of a chip; 0 if it has one", kTransfers, kTransfersWithinChip),
       ROW("ici.wrapped_efficiency", "ratio", kShare, ici.wrapped_efficiency, "reached share of the nominal rate on a ring", kTransfers, kWrappedAxes),
       ROW("ici.unwrapped_efficiency", "ratio", kShare, ici.unwrapped_efficiency, "reached share of the nominal rate on a line", kTransfers, kUnwrappedAxes),
+      ROW("ici.pair_efficiency", "ratio", kShare, ici.pair_efficiency, "reached share of the nominal rate between two chips that are all of an axis", kTransfers, kPairs),
       ROW("ici.hop_latency_ns", "ns", kTime, ici.hop_latency, "one link and router", kTransfers),
       ROW("ici.launch_ns", "ns", kTime, ici.launch, "fixed cost of one collective", kTransfers),
       ROW("ici.reduce_window_bytes", "bytes", kBytes, ici.reduce_window, "sub-chunk of a pipelined reduce-add", kTransfers, kReduceAdds),

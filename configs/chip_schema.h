@@ -47,6 +47,7 @@ enum class Work {
   kReduceAdds,  // on arrival
   kWrappedAxes,
   kUnwrappedAxes,
+  kPairs,
   kPcie,
   kSlices,  // more than one
   kDcn,

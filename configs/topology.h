@@ -59,6 +59,13 @@ struct Link {
   auto operator<=>(const Link&) const = default;
 };
 
+// How the chips along an axis of a slice are connected: what a link reaches depends on it.
+enum class AxisLinks {
+  kRing,  // both ends are connected, also those of a twisted axis
+  kLine,  // not so: what goes to the far end is handed on
+  kPair,  // two chips: every transfer is one between neighbours
+};
+
 class Topology {
  public:
   Topology() = default;
@@ -78,6 +85,10 @@ class Topology {
   // its ends, too, but they lead elsewhere.
   bool wraps(int axis) const { return wrap_[axis] && !IsTwisted(axis); }
   bool IsTwisted(int axis) const { return twist_[axis] != Twist::value_type{}; }
+  AxisLinks LinksAlong(int axis) const {
+    if (wraps(axis) || IsTwisted(axis)) return AxisLinks::kRing;
+    return shape_[axis] == 2 ? AxisLinks::kPair : AxisLinks::kLine;
+  }
   bool twisted() const { return twist_ != Twist{}; }
 
   int64_t ChipAt(const Coordinates& c, int64_t slice = 0) const;

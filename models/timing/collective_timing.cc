@@ -23,9 +23,11 @@ double WorstOf(double total, double per_member, const GroupWires& wires) {
 
 }  // namespace
 
-BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps) {
-  return ici.link_bytes_per_second *
-         (axis_wraps ? ici.wrapped_efficiency : ici.unwrapped_efficiency);
+BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, configs::AxisLinks links) {
+  double efficiency = ici.wrapped_efficiency;
+  if (links == configs::AxisLinks::kLine) efficiency = ici.unwrapped_efficiency;
+  if (links == configs::AxisLinks::kPair) efficiency = ici.pair_efficiency;
+  return ici.link_bytes_per_second * efficiency;
 }
 
 Picoseconds DcnLatency(const configs::HostParams& host) {

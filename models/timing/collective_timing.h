@@ -18,14 +18,15 @@
 #include <vector>
 
 #include "configs/chip.h"
+#include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
 
 namespace tpusim::timing {
 
-// What one direction of one link carries: the nominal rate times what a
-// collective reaches of it on an axis with or without wrap-around.
-BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps);
+// What one direction of one link carries: the nominal rate times what a collective reaches of it on
+// an axis that is connected like that.
+BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, configs::AxisLinks links);
 
 // From a device to one of another slice: PCIe to the host, the data-centre
 // network, PCIe from the host.

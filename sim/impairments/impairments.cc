@@ -39,8 +39,8 @@ double Impairments::LinkFactor(const configs::Link& link) const {
 BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
                         const configs::Link& link) {
   const int axis = configs::AxisOf(link.direction);
-  const bool wraps = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
-  return timing::EffectiveLinkRate(config.chip.ici, wraps) * impairments.LinkFactor(link);
+  return timing::EffectiveLinkRate(config.chip.ici, config.topology.LinksAlong(axis)) *
+         impairments.LinkFactor(link);
 }
 
 absl::Status CheckShares(const Impairments& impairments) {

@@ -85,6 +85,7 @@ VALUES = {
     "chip.hbm.efficiency": 0.5,
     "ici.wrapped_efficiency": 0.5,
     "ici.unwrapped_efficiency": 0.5,
+    "ici.pair_efficiency": 0.5,
     "chip.vmem.bytes": 1 << 26,
     "chip.vmem.scoped_bytes": 1 << 20,
     "chip.vpu.alus_per_lane": 1,

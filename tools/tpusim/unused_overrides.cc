@@ -77,7 +77,8 @@ constexpr Absence kAbsences[] = {
     {kTransfersWithinChip, "no device sends anything to another of its chip"},
     {kReduceAdds, "nothing is added up on arrival"},
     {kWrappedAxes, "no axis of {0} wraps around"},
-    {kUnwrappedAxes, "all axes of {0} wrap around"},
+    {kUnwrappedAxes, "no axis of {0} is a line of three chips or more"},
+    {kPairs, "no axis of {0} has two chips"},
     {kPcie, "the program moves nothing to or from the host or another slice"},
     {kSlices, "there is only one slice"},
     {kDcn, "the program sends nothing from slice to slice"},
@@ -193,8 +194,10 @@ Works WorksOf(const configs::Config& config, const isa::PodProgram& program,
   if (config.topology.slices() > 1) works.insert(kSlices);
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
     if (config.topology.shape()[axis] == 1) continue;
-    const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
-    works.insert(closes ? kWrappedAxes : kUnwrappedAxes);
+    const configs::AxisLinks links = config.topology.LinksAlong(axis);
+    works.insert(links == configs::AxisLinks::kRing   ? kWrappedAxes
+                 : links == configs::AxisLinks::kPair ? kPairs
+                                                      : kUnwrappedAxes);
   }
   Walker walker(program, found);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);

@@ -107,8 +107,7 @@ Dimension AxisDimension(const configs::Config& config, const CollectiveRequest& 
     dimension.rate = config.chip.ici.die_to_die_bytes_per_second;
     return dimension;
   }
-  dimension.rate = timing::EffectiveLinkRate(
-      config.chip.ici, topology.wraps(run.axis) || topology.IsTwisted(run.axis));
+  dimension.rate = timing::EffectiveLinkRate(config.chip.ici, topology.LinksAlong(run.axis));
   CloseTwisted(topology, request, *form.box, dimension);
   // Between neighbours a link carries what the devices of one chip send.
   if (run.stride == 1) {

@@ -170,8 +170,7 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
   const auto use_axis = [&](int axis) {
     for (const bool plus : {true, false}) {
       use.links[static_cast<size_t>(configs::MakeDirection(axis, plus))] = busy;
-      const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
-      use.rate = timing::EffectiveLinkRate(config.chip.ici, closes);
+      use.rate = timing::EffectiveLinkRate(config.chip.ici, config.topology.LinksAlong(axis));
       bytes_per_second += use.rate.value();
     }
   };

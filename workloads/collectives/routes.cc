@@ -213,8 +213,7 @@ BytesPerSecond LinkLoads::RateOf(size_t index) const {
   }
   if (index >= Own(0)) return config_->chip.ici.die_to_die_bytes_per_second;
   const int axis = configs::AxisOf(static_cast<configs::Direction>(index % configs::kDirections));
-  return timing::EffectiveLinkRate(
-      config_->chip.ici, config_->topology.wraps(axis) || config_->topology.IsTwisted(axis));
+  return timing::EffectiveLinkRate(config_->chip.ici, config_->topology.LinksAlong(axis));
 }
 
 size_t LinkLoads::BusiestLink() const {

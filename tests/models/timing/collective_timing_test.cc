@@ -14,8 +14,10 @@ TEST(CollectiveTimingTest, EffectiveRateDependsOnTheAxis) {
   ici.link_bytes_per_second = BytesPerSecond(4.5e10);
   ici.wrapped_efficiency = 0.5;
   ici.unwrapped_efficiency = 0.25;
-  EXPECT_DOUBLE_EQ(EffectiveLinkRate(ici, true).value(), 2.25e10);
-  EXPECT_DOUBLE_EQ(EffectiveLinkRate(ici, false).value(), 1.125e10);
+  ici.pair_efficiency = 0.75;
+  EXPECT_DOUBLE_EQ(EffectiveLinkRate(ici, configs::AxisLinks::kRing).value(), 2.25e10);
+  EXPECT_DOUBLE_EQ(EffectiveLinkRate(ici, configs::AxisLinks::kLine).value(), 1.125e10);
+  EXPECT_DOUBLE_EQ(EffectiveLinkRate(ici, configs::AxisLinks::kPair).value(), 3.375e10);
 }
 
 TEST(CollectiveTimingTest, RingAllGather) {

@@ -45,9 +45,8 @@ class BodyInterpreter {
         resource_(config.topology.chips() * configs::kDirections) {
     for (const configs::Link& link : config.topology.AllLinks()) {
       const int axis = configs::AxisOf(link.direction);
-      const bool wraps = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
-      resource_[Index(link)] =
-          network_.AddResource("link", timing::EffectiveLinkRate(config.chip.ici, wraps));
+      resource_[Index(link)] = network_.AddResource(
+          "link", timing::EffectiveLinkRate(config.chip.ici, config.topology.LinksAlong(axis)));
     }
     for (int64_t d = 0; d < config.devices() && config.topology.devices_per_chip() > 1; ++d) {
       to_own_chip_.push_back(
