@@ -256,7 +256,7 @@ TEST(ChipsTest, BorrowedAndAssumedValuesSaySo) {
   };
   EXPECT_THAT(source("v5p", "ici.wrapped_efficiency"), HasSubstr("borrowed from v5e"));
   EXPECT_THAT(source("v6e", "ici.launch_ns"), HasSubstr("borrowed from v5e"));
-  EXPECT_THAT(source("v7x", "chip.vpu.alus_per_lane"), HasSubstr("borrowed from v6e"));
+  EXPECT_THAT(source("v7x", "ici.reduce_window_bytes"), HasSubstr("borrowed from v6e"));
   EXPECT_THAT(source("v2", "host.pcie_bytes_per_second"), HasSubstr("borrowed from v4"));
   EXPECT_THAT(source("8i", "ici.link_bytes_per_second"), HasSubstr("borrowed from v7x"));
   EXPECT_THAT(source("v3", "ici.die_to_die_bytes_per_second"), HasSubstr("borrowed from v2"));

@@ -103,14 +103,14 @@ def with_another_operation(workload: tpusim.Workload, name: str, another: str) -
     """As if kernels had an operation of another dialect's future: a name that is as long."""
 
     def renamed(call: re.Match[bytes]) -> bytes:
-        body = base64.b64decode(call[1])
+        body = base64.b64decode(call[2])
         # MLIR's bytecode has names as strings that end with a zero.
         changed = body.replace(f"\0{name}\0".encode(), f"\0{another}\0".encode())
         assert changed != body
         assert len(changed) == len(body)
-        return b'"body":"' + base64.b64encode(changed) + b'"'
+        return call[1] + base64.b64encode(changed) + b'"'
 
-    module = re.sub(rb'"body": ?"([A-Za-z0-9+/=]+)"', renamed, workload.hlo_module)
+    module = re.sub(rb'("body": ?")([A-Za-z0-9+/=]+)"', renamed, workload.hlo_module)
     assert len(module) == len(workload.hlo_module), "lengths of fields stay"
     return dataclasses.replace(workload, hlo_module=module)
 

@@ -54,6 +54,7 @@ inline configs::ChipParams TestChip() {
   chip.tensor_core.kernel_launch = Microseconds(2);
   chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
   chip.ici.unwrapped_efficiency = 0.5;
+  chip.ici.pair_efficiency = 0.5;
   chip.ici.die_to_die_bytes_per_second = BytesPerSecond(1e11);
   chip.ici.hop_latency = Microseconds(1);
   chip.ici.reduce_window = Bytes(1000);

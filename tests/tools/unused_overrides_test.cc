@@ -128,8 +128,11 @@ TEST(UnusedOverridesTest, EfficiencyOfAxesThatTheSliceHasNot) {
               ElementsAre("--set ici.wrapped_efficiency has no effect: no axis of v5e-4x2 wraps "
                           "around"));
   EXPECT_THAT(Unused("v5e-16x16", set, sends),
-              ElementsAre("--set ici.unwrapped_efficiency has no effect: all axes of v5e-16x16 "
-                          "wrap around"));
+              ElementsAre("--set ici.unwrapped_efficiency has no effect: no axis of v5e-16x16 is "
+                          "a line of three chips or more"));
+  EXPECT_THAT(Unused("v5e-16x16", {"ici.pair_efficiency=0.5"}, sends),
+              ElementsAre("--set ici.pair_efficiency has no effect: no axis of v5e-16x16 has two "
+                          "chips"));
   // 8 is a line, 16 a ring.
   EXPECT_THAT(Unused("v5e-8x16", set, sends), IsEmpty());
 }

@@ -108,12 +108,12 @@ MFU is published, and a step time follows from the model FLOPs of each reading.
 
 
 def training_rows() -> list[Row]:
-    """Published steps, workloads by their whole path."""
+    """Published steps with a published utilization, workloads by their whole path."""
     listed = json.loads(MEASUREMENTS.read_text())["measurements"]
     return [
         row | {"workload": str(MEASUREMENTS.parent / row["workload"])}
         for row in listed
-        if row["kind"] == "training"
+        if row["kind"] == "training" and "model_flops" in row
     ]
 
 

@@ -92,6 +92,11 @@ ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::T
     if (graph.parts[i] == Part::kProduct && !kernels::ProductOf(instruction, target).ok()) continue;
     has_rule_[i] = 1;
     work_[i] = *work;
+    const auto least = kernels::LeastElementwiseCost(instruction, target);
+    if (least && !kernels::IsRelayout(instruction)) {
+      const kernels::VectorWork whole = *least * registers_[i];
+      if (whole.valu < work_[i].valu) work_[i] = whole;
+    }
   }
 }
 
@@ -162,7 +167,8 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
   for (int input : inputs) {
     const double share = needed_[input].value();
     add_window(isa::WindowKind::kInput, input, timing::Scaled(bytes_[input], share));
-    work.load += registers_[input] * share;
+    const hlo::Shape& shape = graph_.At(input).shape();
+    work.load += shape.IsArray() ? registers_[input] * share * kernels::PackedShare(shape) : 0;
     // bf16 and int8 operands go to the arrays as they are.
     const bool direct = on_arrays && std::ranges::count(graph_.operands[*product], input) > 0;
     if (!direct && hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
@@ -175,9 +181,11 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
         graph_.Is(root, Part::kUpdate) && reads_.HasInput(Storage(graph_.operands[root][0]));
     const int written = update ? graph_.operands[root][1] : root;
     add_window(isa::WindowKind::kOutput, root, bytes_[written]);
-    work.store += registers_[written];
     const hlo::Shape& shape = graph_.At(root).shape();
-    if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
+    if (!shape.IsArray()) continue;
+    const double packed = kernels::PackedShare(shape);
+    work.store += packed * registers_[written];
+    work.valu += (1 - packed) * registers_[written];
   }
   const bool waits = on_arrays && std::ranges::any_of(members, [&](int m) {
                        return spreads_rows_[m] != 0 && reads_.HasMember(graph_.operands[m][0]);

@@ -173,6 +173,13 @@ PrimitiveType ComputedType(const Instruction& i) {
 
 }  // namespace
 
+std::optional<VectorWork> LeastElementwiseCost(const Instruction& i, const target::Target& target) {
+  if (i.opcode() == Opcode::kCosine) return Valu(kCosineBesideSine);
+  const bool floating = i.opcode() == Opcode::kConvert && hlo::IsFloating(i.shape().element_type) &&
+                        hlo::IsFloating(i.operand(0)->shape().element_type);
+  return floating ? VectorWork{} : ElementwiseCost(i, target);
+}
+
 std::optional<VectorWork> ElementwiseCost(const Instruction& i, const target::Target& target) {
   const PrimitiveType type = ComputedType(i);
   const bool integer = hlo::IsIntegral(i.shape().element_type);

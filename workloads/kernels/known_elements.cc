@@ -94,24 +94,12 @@ class Evaluation {
         return DynamicSlice(i);
       case Opcode::kConcatenate:
         return Concatenated(i);
-      case Opcode::kReverse:
-      case Opcode::kTranspose:
-      case Opcode::kPad:
-      case Opcode::kDynamicUpdateSlice:
-      case Opcode::kSelect:
-      case Opcode::kClamp:
-      case Opcode::kGather:
-      case Opcode::kScatter:
-      case Opcode::kReduce:
-      case Opcode::kReduceWindow:
-      case Opcode::kSort:
-        return Result(i, 0);
       case Opcode::kGetTupleElement:
         return OfTuple(*i.operand(0), i.attrs().tuple_index());
       case Opcode::kParameter:
         return OfParameter(i);
       default:
-        return hlo::IsElementwise(i) ? Elementwise(i) : std::nullopt;
+        return hlo::IsElementwise(i) && i.operands().size() <= 2 ? Elementwise(i) : Result(i, 0);
     }
   }
 

@@ -56,6 +56,10 @@ double RepackWork(const hlo::Shape& shape, const target::Target& target);
 // Operations per register of results of an elementwise operation, or nullopt.
 std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction,
                                           const target::Target& target);
+// The same in the kernel where it takes least: converts that the kernel's loads and stores do are
+// none, and a cosine is beside the sine of its angle.
+std::optional<VectorWork> LeastElementwiseCost(const hlo::Instruction& instruction,
+                                               const target::Target& target);
 // Per register of one call of a scalar computation: a reducer, a comparator.
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation, const target::Target&);
 

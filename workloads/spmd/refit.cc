@@ -59,13 +59,16 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
     refit.rounds.push_back(std::move(round));
   };
   add_round();
-  // Devices that differ along these axes only may send to each other.
+  // Devices that differ along these axes, or parts of axes, only may send to each other: others
+  // have other parts of the array's other dimensions.
+  Axes parts = all, parts_before = before, parts_after = after;
+  if (!sharding::CutAlike({&parts, &parts_before, &parts_after})) return std::nullopt;
   std::vector<int64_t> group(n), held(n);
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> holders;  // of a shard, in a group
   int64_t looked_at = 0;                                                // pairs of devices
   for (int64_t p = 0; p < n; ++p) {
-    for (const sharding::AxisRef& axis : all) {
-      if (Overlap(before, axis) || Overlap(after, axis)) continue;
+    for (const sharding::AxisRef& axis : parts) {
+      if (Contains(parts_before, axis) || Contains(parts_after, axis)) continue;
       group[p] = group[p] * axis.size + ShardIndex(mesh, {axis}, p);
     }
     held[p] = ShardIndex(mesh, before, p);

@@ -93,5 +93,23 @@ TEST(Refit, OneSenderAndOneReceiverPerRound) {
   EXPECT_EQ(refit->element_links, 2);
 }
 
+// What lies along the other half of x may be another part of another dimension.
+TEST(Refit, DevicesThatDifferInTheRestOfAnAxisDoNotSend) {
+  const Mesh mesh = MeshOf({4, 2});
+  const sharding::AxisRef major_half = {0, 1, 2}, minor_half = {0, 2, 2}, y = {1, 1, 2};
+  const auto refit = RefitOf(mesh, {y, major_half}, {y}, 2);
+  ASSERT_TRUE(refit);
+  int64_t pairs = 0;
+  for (const RefitRound& round : refit->rounds) {
+    for (const auto& [from, to] : round.pairs) {
+      EXPECT_EQ(sharding::ShardIndex(mesh, {minor_half}, from),
+                sharding::ShardIndex(mesh, {minor_half}, to));
+      ++pairs;
+    }
+  }
+  // The second element is with y = 0 and the second half of x; the first with the first half.
+  EXPECT_EQ(pairs, 6);
+}
+
 }  // namespace
 }  // namespace tpusim::spmd

@@ -16,16 +16,8 @@ namespace {
 
 // What has the array itself, or something that holds it, as its value.
 bool Passes(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kBitcast:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kWhile:
-    case Opcode::kOptBarrier:
-      return true;
-    default:
-      return false;
-  }
+  return hlo::ForwardsOperand(i.opcode()) || i.opcode() == Opcode::kTuple ||
+         i.opcode() == Opcode::kGetTupleElement;
 }
 
 // The last in the order that reads the array; loops may pass it on.
