@@ -255,10 +255,25 @@ class Aligner {
   std::map<PlaceKey, PlaceSides> rows_;
 };
 
-// Dumps of the TPU compiler have names of their own: two programs alone are taken as one.
+// Whether at least half of the places of either are those of the other, too.
+bool ShareMostPlaces(const Report& a, const Report& b) {
+  PlaceTable table(AlignBy::kScopeAndSource);
+  Both<PlaceKeys> keys;
+  for (size_t side = 0; side < 2; ++side) {
+    for (const Place& place : (side == 0 ? a : b).placed.places) {
+      if (!place.source.empty()) keys[side].insert(table.Add(place));
+    }
+  }
+  const auto shared = std::ranges::count_if(
+      keys[0], [&keys](const PlaceKey& key) { return keys[1].contains(key); });
+  return shared > 0 && 2 * shared >= std::ssize(keys[0]) && 2 * shared >= std::ssize(keys[1]);
+}
+
+// Dumps of the TPU compiler have names of their own: of two programs alone, their places tell.
 bool IsSameProgram(const Compared& a, const Compared& b, bool alone) {
-  return a.report && b.report && (alone || a.report->workload == b.report->workload) &&
-         a.report->config == b.report->config;
+  if (!a.report || !b.report || a.report->config != b.report->config) return false;
+  return a.report->workload == b.report->workload ||
+         (alone && ShareMostPlaces(*a.report, *b.report));
 }
 
 }  // namespace

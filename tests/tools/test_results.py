@@ -31,6 +31,7 @@ FIELDS = {
     "peak_hbm_bytes": int,
     "usable_hbm_bytes": int,
     "memory_at_peak": dict,
+    "vmem_at_peak": dict,
     "devices": int,
     "chips": int,
     "chip_classes": int,

@@ -192,8 +192,8 @@ private to JAX there is a way through public interfaces (`tpusim.capture` then s
 that are jitted inside of its block, and says so), or an error that names the version and what is
 missing. What differs between those that are tested:
 
-* Before 0.10 the body of a Pallas kernel does not name it: its loops on data are `main/loop.0`, and so
-  on (`--trip-count 'main/*=N'`).
+* Before 0.10 the body of a Pallas kernel does not name it: its loops on data are `main/loop.0`, and
+  so on (`--trip-count 'main/*=N'`).
 * Before 0.9 a function that was pmapped before the block of `tpusim.capture` began is not seen: JAX
   partitions it in a way of its own, unless `jax_pmap_shmap_merge` is set.
 * Before 0.10, where no sharding of a result is stated, a program on a mesh is compiled (but not

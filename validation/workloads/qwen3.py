@@ -307,7 +307,6 @@ PROJECTED = ("query", "key", "value")
 RUNS = {
     "v035": Qwen3(8192, 3, loss="one_hot"),
     "v034": Qwen3(8192, 2, loss="one_hot"),
-    "v052": Qwen3(2048, 2, unroll=True, remat=False),
     "v018": Qwen3(2048, 4, unroll=True),
     "v038": Qwen3(8192, 2, save=(*PROJECTED, "context"), loss="chunked"),
     "v055": Qwen3(2048, 2, save=(*PROJECTED, "residuals")),

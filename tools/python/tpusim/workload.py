@@ -129,7 +129,6 @@ class Workload:
         ]
         fields += [wire.blob(21, kind) for kind in self.argument_memory_kinds]
         fields += [wire.blob(22, _message(t.loop, t.count)) for t in self.trip_counts]
-        fields += [wire.blob(23, _message(*dataclasses.astuple(k))) for k in self.kernels]
         if self.jax_version:
             fields.append(wire.blob(24, self.jax_version))
         if self.config:
@@ -138,6 +137,7 @@ class Workload:
         fields += [wire.blob(27, name) for name in self.library_files]
         if self.compilation is not None:
             fields.append(wire.blob(28, _compilation_message(self.compilation)))
+        fields += [wire.blob(29, _message(*dataclasses.astuple(k))) for k in self.kernels]
         return wire.serialize(fields)
 
     @classmethod
@@ -159,7 +159,7 @@ class Workload:
         axes = [wire.parse(b) for b in wire.all_bytes(fields, 19)]
         places = [wire.parse(b) for b in wire.all_bytes(fields, 20)]
         loops = [wire.parse(b) for b in wire.all_bytes(fields, 22)]
-        kernels = [wire.parse(b) for b in wire.all_bytes(fields, 23)]
+        kernels = [wire.parse(b) for b in wire.all_bytes(fields, 29)]
         number = wire.number_of
         return cls(
             hlo_module=wire.last_bytes(fields, 16),
