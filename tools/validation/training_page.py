@@ -87,11 +87,11 @@ same slice, and its estimates or schedules were read. Those are no measurements.
 
 Steps on v6e are the shortest against what is published, all of them and alike. It is not the chip
 that is slower: steps of Qwen3-8B whose time is published by XProf's categories (V96 of `tpusim
-validate --long`) have products and splash attention within a few per cent. What lies between them is
-too short: with windowed einsums copies into other layouts (25 of 155 ms of V96a), else kernels around
-the products that the compiler keeps to themselves and that are fused here. The module that the TPU
-compiler makes of V96a, simulated as it is, takes 4.36 s; the export takes 3.7 s, and 4.08 s were
-measured. So most of it is fusion and layout, not the machine.
+validate --long`) have products and splash attention within a few per cent. What lies between them
+is too short: with windowed einsums copies into other layouts (25 of 155 ms of V96a), else kernels
+around the products that the compiler keeps to themselves and that are fused here. The module that
+the TPU compiler makes of V96a, simulated as it is, takes 4.36 s; the export takes 3.7 s, and 4.08 s
+were measured. So most of it is fusion and layout, not the machine.
 
 V49 is at the limit of what the compiler allows itself of HBM: products are computed again for
 0.2 GiB (1 % of the step's FLOPs). The compiler's own module does without, at 90.8 GiB.
