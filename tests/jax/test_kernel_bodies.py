@@ -44,7 +44,12 @@ def text(binary: str, program: pathlib.Path, folder: pathlib.Path, *options: str
     path = folder / "text.hlo"
     command = [binary, "compile", str(program), "--emit", "partitioned", *options]
     subprocess.run([*command, "--print-large-constants", "-o", str(path), "--quiet"], check=True)
-    assert "tpusim.kernel_cost" not in path.read_text()
+    written = path.read_text()
+    assert "tpusim.kernel_cost" not in written
+    # It is one device's program; the number of devices is not in it.
+    partitions = tpusim.Workload.load(program).num_partitions
+    first, rest = written.split("\n", 1)
+    path.write_text(f"{first}, num_partitions={partitions}\n{rest}")
     return path
 
 

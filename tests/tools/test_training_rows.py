@@ -79,7 +79,8 @@ def test_error_bars_are_those_of_the_rows(simulated: dict[str, dict]) -> None:
     """validation/errors.json, which is in the binary."""
     rows = json.loads((ROOT / "validation" / "errors.json").read_text())["rows"]
     errors = {row["id"]: row["error"] for row in rows if row["kind"] == "training"}
-    assert errors.keys() == simulated.keys()
+    # Those without a published utilization are on no page.
+    assert errors.keys() >= simulated.keys()
     for row_id, row in simulated.items():
         stale = "run tools/validation/error_bars.py"
         assert errors[row_id] == pytest.approx(row["error"], abs=0.0005), stale
@@ -134,7 +135,7 @@ def test_mean_error(simulated: dict[str, dict], chip: str) -> None:
 
 def test_order(simulated: dict[str, dict]) -> None:
     pairs, turned = training_page.ranking(list(simulated.values()))
-    assert pairs == 25
+    assert pairs == 28
     assert len(turned) <= 0.1 * pairs
 
 

@@ -97,12 +97,10 @@ struct Works {
   }
 };
 
-// Whether its body may have arrays that registers do not hold: those of products, mostly.
+// Whether its body is known and may have arrays that registers, were there fewer, would not hold.
 bool KeepsArrays(const hlo::Instruction& call) {
   const absl::StatusOr<kernels::CustomCost> cost = kernels::CustomCostOf(call);
-  return cost.ok() && std::ranges::any_of(cost->stages, [](const kernels::CustomStage& stage) {
-           return !stage.products.empty() || stage.spilled > Bytes(0);
-         });
+  return cost.ok() && !cost->stages.empty();
 }
 
 // Adds what instructions ask of the machine.

@@ -247,7 +247,7 @@ def page(rows: list[Row]) -> str:
             "## Estimates of something else",
             "",
             "What the compiler itself schedules for a kernel, bundle by bundle, contradicts these",
-            "([its schedules](../../validation/kernels/schedules.json)); they are listed so that a",
+            "(its schedules: `validation/kernels/schedules.json`); they are listed so that a",
             "change is seen, not to be met.",
             "",
             "* An array in VMEM is read and written by the loads and stores of the",
