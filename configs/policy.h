@@ -86,6 +86,15 @@ struct Policy {
   double convolution_permutations = 0;
   double operations_per_tap = 0;  // of a convolution of single features
   double scalars_per_index = 0;   // scalar instructions around the issue of one slice
+  // What operations without an instruction of their own take (kernels/elementwise_cost.cc): whether
+  // results of the transcendental unit are refined on the VALUs; a cosine beside the sine of its
+  // angle; a division of 32-bit integers by an array, by a constant, and of one number by another.
+  bool transcendentals_refined = false;
+  double cosine_beside_sine_operations = 0;
+  double integer_division_operations = 0, constant_division_operations = 0;
+  double scalar_division_operations = 0;
+  // Bundles per register whose rows come from several, of words and of narrow elements as they lie.
+  double row_exchange_bundles = 0, narrow_row_exchange_bundles = 0;
 
   // --- Memory spaces ---
   // Whether arrays that a matrix product makes may live in VMEM; others may.

@@ -30,6 +30,10 @@ BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, configs::AxisLin
   return ici.link_bytes_per_second * efficiency;
 }
 
+Picoseconds LaunchTime(const configs::ChipParams& chip) {
+  return ToTime(ToCycles(chip.ici.launch, chip.clock), chip.clock);
+}
+
 Picoseconds DcnLatency(const configs::HostParams& host) {
   return host.pcie_latency * 2 + host.dcn_latency;
 }

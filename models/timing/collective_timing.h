@@ -28,6 +28,10 @@ namespace tpusim::timing {
 // an axis that is connected like that.
 BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, configs::AxisLinks links);
 
+// What a collective takes before anything moves: the launch, in whole cycles of the core that does
+// it.
+Picoseconds LaunchTime(const configs::ChipParams& chip);
+
 // From a device to one of another slice: PCIe to the host, the data-centre
 // network, PCIe from the host.
 Picoseconds DcnLatency(const configs::HostParams& host);

@@ -85,7 +85,6 @@ OWN_NUMBERS = {
     "kContract": "the innermost dimension of a grid",
     "kElementBytes": "bytes of a word",
     "kLargestShown": "names in a message",
-    "kMatrices": "places of operands",
     "kMaxSteps": "effort: steps that are tried",
     "kMaxTiles": "effort: tiles that are tried",
     "kMost": "names in a message",
@@ -114,8 +113,6 @@ ARITHMETIC = {
     r"erase\(suffix, 5\)": "letters of a name",
     r"item\.size\(\) > 18": "digits of a number",
     r"operand\(\d\)": "places of operands",
-    r"rank\(\) != \d": "dimensions of a product",
-    r"dims\[3 - summed\]": "the other of two dimensions",
 }
 
 

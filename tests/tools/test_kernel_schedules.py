@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,35 @@ def test_functions_cost_what_is_scheduled(name, counts):
         scheduled = CHIPS[chip]["operations"][operation]
         assert scheduled["valu"] == pytest.approx(valu, abs=1.1)
         assert scheduled.get("eup", 0) == pytest.approx(eup, abs=0.1)
+
+
+POLICY = json.loads((ROOT / "configs" / "compilers" / "libtpu-0.0.42.json").read_text())["values"]
+
+
+def policy(name: str, chip: str) -> Any:
+    """The value of a row for a chip."""
+    row = POLICY[name]
+    return row.get("by_chip", {}).get(chip, row)["value"]
+
+
+@pytest.mark.parametrize("chip", ["v5e", "v6e"])
+def test_what_is_written_out_costs_what_is_scheduled(chip):
+    operations = CHIPS[chip]["operations"]
+    for name, operation in (
+        ("integer_division_operations", "div_s32"),
+        ("constant_division_operations", "div_constant_s32"),
+    ):
+        assert operations[operation]["valu"] == pytest.approx(policy(name, chip), abs=0.1)
+    # Counted per register of either result.
+    both = 2 * operations["sin_cos_f32"]["valu"]
+    beside = policy("cosine_beside_sine_operations", chip)
+    assert both - operations["sin_f32"]["valu"] == pytest.approx(beside, abs=0.5)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_refined_results_take_more_operations(chip):
+    quotient = CHIPS[chip]["operations"]["div_f32"]["valu"]
+    assert policy("transcendentals_refined", chip) == (quotient > 10)
 
 
 @pytest.mark.parametrize("chip", CHIPS)

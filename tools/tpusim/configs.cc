@@ -154,6 +154,7 @@ std::string Readable(const configs::ParameterInfo& parameter) {
 // Parameters that share a row of the short form: what their names begin with,
 // "host.chips_", and which row it is; empty for one with a row of its own.
 std::pair<std::string, int> RowOf(const std::string& path) {
+  if (path == "chip.mxu.rows" || path == "chip.mxu.columns") return {"chip.mxu.", 3};
   for (const std::string_view prefix :
        {"chip.mxu.passes_", "chip.sparse_core.offload_", "chip.sparse_core.", "host.chips_"}) {
     if (!path.starts_with(prefix)) continue;

@@ -134,18 +134,9 @@ def keep(figures: dict[str, dict[str, dict[str, int]]]) -> None:
 
 def assigned(program: str, slice_name: str) -> dict[str, int] | str:
     """Of the program compiled anew, or why there is nothing."""
-    example = compiled_modules.example_of(program)
-    step, arguments = example()
     with tempfile.TemporaryDirectory() as folder:
-        again = tpusim.export(
-            step,
-            *arguments,
-            path=None,
-            config=slice_name,
-            name=program,
-            trip_counts=example.trip_counts,
-            compiled=True,
-            compiler_options={"xla_dump_to": folder, "xla_dump_hlo_as_text": True},
+        again = compiled_modules.compiled(
+            program, slice_name, xla_dump_to=folder, xla_dump_hlo_as_text=True
         )
         path = compiled_modules.path_of(program, slice_name)
         before = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))

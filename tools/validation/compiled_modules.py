@@ -20,6 +20,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -117,6 +118,22 @@ def path_of(program: str, slice_name: str) -> pathlib.Path:
     return CORPUS / slice_name / f"{program}.pb.gz"
 
 
+def compiled(program: str, slice_name: str, **compiler_options: Any) -> tpusim.Workload:
+    """The module that the TPU compiler makes; tpusim.Error if it makes none."""
+    example = example_of(program)
+    step, arguments = example()
+    return tpusim.export(
+        step,
+        *arguments,
+        path=None,
+        config=slice_name,
+        name=program,
+        trip_counts=example.trip_counts,
+        compiled=True,
+        compiler_options=compiler_options or None,
+    )
+
+
 def selected(flags: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Programs and slices that the command line asks for."""
     for slice_name, programs in SELECTION.items():
@@ -137,18 +154,8 @@ def compile_all(flags: argparse.Namespace) -> None:
         if path.exists() and not flags.again:
             continue
         begin = time.monotonic()
-        example = example_of(program)
-        step, arguments = example()
         try:
-            workload = tpusim.export(
-                step,
-                *arguments,
-                path=None,
-                config=slice_name,
-                name=program,
-                trip_counts=example.trip_counts,
-                compiled=True,
-            )
+            workload = compiled(program, slice_name)
         except tpusim.Error as error:
             print(f"{slice_name:10} {program}: {one_line(str(error))}", flush=True)
             continue

@@ -55,7 +55,7 @@ class Side:
 
 
 @dataclasses.dataclass
-class Row:
+class Row(compiler_store.OnSlice):
     """A program on a slice."""
 
     program: str
@@ -66,16 +66,6 @@ class Row:
     large: list[compiler_kernels.Pair] | None = None  # of the models whose kernels are listed
     error: str = ""
     step: compiler_steps.Step | None = None  # where the corpus has the compiled module
-
-    @property
-    def chip(self) -> str:
-        """Of the slice."""
-        return self.slice_name.partition("-")[0]
-
-    @property
-    def aside(self) -> bool:
-        """Whether it only tests."""
-        return compiler_store.set_aside(self.program)
 
     def ratio(self, field: str, other: str = "") -> float | None:
         """What tpusim has over what the compiler has; None where that would say nothing."""

@@ -26,7 +26,7 @@ SAME_MEMORY = 0.03
 
 
 @dataclasses.dataclass
-class Step:
+class Step(compiler_store.OnSlice):
     """Of a program on a slice: times in microseconds, memory in bytes."""
 
     program: str
@@ -37,16 +37,6 @@ class Step:
     assigned: int | None  # the same by its own buffer assignment, where that is kept
     vmem: int = 0  # arrays of the module in VMEM when it is fullest, without windows
     vmem_assigned: int | None = None
-
-    @property
-    def chip(self) -> str:
-        """Of the slice."""
-        return self.slice_name.partition("-")[0]
-
-    @property
-    def aside(self) -> bool:
-        """Whether it only tests."""
-        return compiler_store.set_aside(self.program)
 
     @property
     def ratio(self) -> float | None:

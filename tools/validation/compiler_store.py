@@ -23,6 +23,23 @@ def set_aside(program: str) -> bool:
     return int(hashlib.sha256(program.encode()).hexdigest(), 16) % 3 == 0
 
 
+class OnSlice:
+    """What is said of a program that was compiled for a slice."""
+
+    program: str
+    slice_name: str
+
+    @property
+    def chip(self) -> str:
+        """Of the slice."""
+        return self.slice_name.partition("-")[0]
+
+    @property
+    def aside(self) -> bool:
+        """Whether it only tests."""
+        return set_aside(self.program)
+
+
 def pack(summary: dict[str, Any]) -> bytes:
     """The same bytes for the same summary."""
     text = json.dumps(summary, sort_keys=True, separators=(",", ":"))

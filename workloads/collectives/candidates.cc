@@ -255,7 +255,7 @@ class Collector {
       candidate.plan.memory = configs::HbmRate(config_.chip);
     }
     SetChunkBytes(request_, candidate.plan);
-    candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
+    candidate.expected = TimeOf(candidate.plan, config_.chip);
     candidates_.push_back(candidate);
   }
 

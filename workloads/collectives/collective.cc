@@ -155,13 +155,13 @@ Picoseconds Part(Picoseconds time, double share) {
 CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& request,
                     const Candidate& candidate) {
   CollectiveUse use;
-  use.latency = config.chip.ici.launch;
+  use.latency = timing::LaunchTime(config.chip);
   use.time = candidate.expected - use.latency;
   // Between its steps a collective waits for hops, and the links are others'.
   Plan no_hops = candidate.plan;
   no_hops.hop_latency = Picoseconds(0);
   for (Dimension& dimension : no_hops.dimensions) dimension.dcn_latency = Picoseconds(0);
-  const Picoseconds moving = TimeOf(no_hops, config.chip.ici) - use.latency;
+  const Picoseconds moving = TimeOf(no_hops, config.chip) - use.latency;
   const std::vector<Dimension>& dimensions = candidate.plan.dimensions;
   // One color takes the dimensions in turns, several keep all of them busy.
   const Picoseconds busy =

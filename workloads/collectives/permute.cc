@@ -163,7 +163,7 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
                    : request.pairs.empty() ? "zeros for all"
                                            : "local copy";
   info.group_size = LargestGroup(config, request);
-  info.expected = ici.launch + slowest;
+  info.expected = timing::LaunchTime(config.chip) + slowest;
   info.bound = timing::PermuteBound(request.operand_bytes, fewest_ways, total_hops,
                                     static_cast<int64_t>(config.topology.AllLinks().size()),
                                     ici.link_bytes_per_second);
@@ -218,7 +218,7 @@ CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest&
   CollectiveUse use;
   const std::vector<Message> messages = MessagesOf(config, request);
   const LinkLoads loads = LoadsOf(config, messages);
-  use.latency = config.chip.ici.launch + LatencyOf(config, messages);
+  use.latency = timing::LaunchTime(config.chip) + LatencyOf(config, messages);
   const std::array<double, configs::kDirections> links = loads.SecondsByDirection();
   for (size_t d = 0; d < links.size(); ++d) use.links[d] = FromSeconds(links[d]);
   use.die = FromSeconds(loads.SecondsOnDies());

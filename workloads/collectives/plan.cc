@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "configs/status_macros.h"
+#include "models/timing/collective_timing.h"
 #include "workloads/collectives/slots.h"
 
 namespace tpusim::collectives {
@@ -126,7 +127,7 @@ Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Byte
   return bytes;
 }
 
-Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
+Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip) {
   TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no dimensions");
   Picoseconds time(0);
   const bool scatters = plan.kind == CollectiveKind::kReduceScatter;
@@ -134,7 +135,7 @@ Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
     time += SlottedTime(plan, /*sums=*/true);
   }
   if (!scatters && !plan.single_phase) time += SlottedTime(plan, /*sums=*/false);
-  return ici.launch + time;
+  return timing::LaunchTime(chip) + time;
 }
 
 }  // namespace tpusim::collectives

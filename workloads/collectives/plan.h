@@ -66,7 +66,7 @@ int64_t NumberOf(const Plan& plan, const Position& position);
 std::vector<Bytes> ChunkBytesFor(const CollectiveRequest& request, const Plan& plan,
                                  const std::vector<Position>& positions);
 // Closed form with launch, without the copies.
-Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici);
+Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip);
 
 }  // namespace tpusim::collectives
 

@@ -134,7 +134,8 @@ bool IsPriced(const hlo::Instruction& custom_call);
 // The time of a call of which nothing but that has been stated yet.
 std::optional<Picoseconds> TimeAlone(const hlo::Instruction& custom_call);
 
-// Why there is no cost for the call; empty if there is one, or nobody has looked for it.
+// Why there is no cost for the call; empty if there is one, or before SetCustomCosts and
+// SetBodyCosts have looked for it.
 std::string UnpricedReason(const hlo::Instruction& custom_call);
 
 // The loops because of which there is no cost for the call, if that is why.

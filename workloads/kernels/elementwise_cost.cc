@@ -4,10 +4,9 @@
 // TPU compiler schedules for the operation by itself: counted in the bundles that libtpu 0.0.42
 // writes (--xla_jf_dump_llo_text) for f32 and s32 arrays, on v5e and on v6e
 // (validation/kernels/schedules.json). Before v6e what the transcendental unit gives is refined on
-// the VALUs (chip.vpu.eup_exact): a quotient takes 14 operations there and 2 from v6e on. Sine and
-// cosine reduce their argument in integers, exactly, however large it is, which is most of what
-// they do.
-// Integers are divided bit by bit, but for constant divisors.
+// the VALUs (compiler.transcendentals_refined): a quotient takes 14 operations there and 2 from v6e
+// on. Sine and cosine reduce their argument in integers, exactly, however large it is, which is
+// most of what they do. Integers are divided bit by bit, but for constant divisors.
 //
 #include <fmt/format.h>
 
@@ -67,14 +66,9 @@ constexpr Function kFunctions[] = {
     {Opcode::kAsinh, 53, 4, 36, 4},
     {Opcode::kAtanh, 23, 2, 23, 2},
 };
-// A sine and a cosine of one angle reduce it once.
-constexpr double kCosineBesideSine = 8;
-// Of 32-bit integers, by an array and by a constant.
-constexpr double kIntegerDivision = 326, kDivisionByConstant = 40;
-constexpr double kExactIntegerDivision = 293, kExactDivisionByConstant = 21;
 
 // Of 32-bit elements.
-std::optional<VectorWork> WordCost(Opcode op, bool integer, bool exact) {
+std::optional<VectorWork> WordCost(Opcode op, bool exact) {
   using enum Opcode;
   const auto is = [op](std::initializer_list<Opcode> any) {
     return std::ranges::find(any, op) != any.end();
@@ -115,8 +109,6 @@ std::optional<VectorWork> WordCost(Opcode op, bool integer, bool exact) {
   if (op == kRoundNearestEven) return Valu(8);
   if (op == kReducePrecision) return Valu(14);
   if (op == kStochasticConvert) return Valu(4);
-  if (integer && is({kDivide, kRemainder}))
-    return Valu(exact ? kExactIntegerDivision : kIntegerDivision);
   const auto* function = std::ranges::find(kFunctions, op, &Function::opcode);
   if (function == std::end(kFunctions)) return std::nullopt;
   return exact ? Valu(function->exact_valu, function->exact_eup)
@@ -174,26 +166,30 @@ PrimitiveType ComputedType(const Instruction& i) {
 }  // namespace
 
 std::optional<VectorWork> LeastElementwiseCost(const Instruction& i, const target::Target& target) {
-  if (i.opcode() == Opcode::kCosine) return Valu(kCosineBesideSine);
+  if (i.opcode() == Opcode::kCosine) return Valu(target.policy().cosine_beside_sine_operations);
   const bool floating = i.opcode() == Opcode::kConvert && hlo::IsFloating(i.shape().element_type) &&
                         hlo::IsFloating(i.operand(0)->shape().element_type);
   return floating ? VectorWork{} : ElementwiseCost(i, target);
 }
 
 std::optional<VectorWork> ElementwiseCost(const Instruction& i, const target::Target& target) {
+  const configs::Policy& policy = target.policy();
   const PrimitiveType type = ComputedType(i);
   const bool integer = hlo::IsIntegral(i.shape().element_type);
   if (i.opcode() == Opcode::kConvert && IsRepacked(i)) return VectorWork{};
-  if (i.opcode() == Opcode::kCosine && IsBesideSine(i)) return Valu(kCosineBesideSine);
+  if (i.opcode() == Opcode::kCosine && IsBesideSine(i)) {
+    return Valu(policy.cosine_beside_sine_operations);
+  }
   const bool divides = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kRemainder;
   // What is rounded to 16 bits needs no better quotient than the unit's.
   const bool quotient = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kLogistic;
   const bool coarse = hlo::BitWidth(type) < 32 && quotient;
-  const bool exact = target.chip().vpu.eup_cycles_per_vreg <= 1 || (coarse && !integer);
-  if (integer && divides && IsConstant(*i.operand(1))) {
-    return Valu(exact ? kExactDivisionByConstant : kDivisionByConstant);
+  const bool exact = !policy.transcendentals_refined || (coarse && !integer);
+  std::optional<VectorWork> cost = WordCost(i.opcode(), exact);
+  if (integer && divides) {
+    cost = Valu(IsConstant(*i.operand(1)) ? policy.constant_division_operations
+                                          : policy.integer_division_operations);
   }
-  std::optional<VectorWork> cost = WordCost(i.opcode(), integer, exact);
   if (!cost) return cost;
   if (hlo::IsComplex(type)) return *cost * ComplexFactor(i.opcode());
   if (hlo::BitWidth(type) == 64) {
@@ -211,9 +207,8 @@ isa::Block ScalarBlock(const Instruction& i, const target::Target& target) {
   // A division of indices is taken to be a reciprocal and its correction: what the compiler does
   // with a register bit by bit is not known of the scalar core.
   const bool divides = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kRemainder;
-  constexpr double kScalarDivision = 14;
   const double operations = divides && hlo::IsIntegral(i.shape().element_type)
-                                ? kScalarDivision
+                                ? target.policy().scalar_division_operations
                                 : std::max(1.0, work.valu + work.eup);
   isa::Block block;
   block.scalar =

@@ -68,11 +68,6 @@ bool ExchangesRows(const Instruction& i) {
   return RowsOfOperand(i, /*in_result=*/false) != RowsOfOperand(i, /*in_result=*/true);
 }
 
-// Bundles per register whose rows come from several: addresses of rows keep both slots of the
-// scalar core busy. Scheduled for f32 on v5e and v6e, [4,1024,16,128] with its middle dimensions
-// exchanged: 3.08 and 3.05; of bf16, as it lies, 2.1 and 2.1.
-constexpr double kBundlesPerExchange = 3, kBundlesPerNarrowExchange = 2.1;
-
 }  // namespace
 
 bool ShiftsAlong(const Instruction& i, int64_t d, int64_t lanes) {
@@ -148,7 +143,9 @@ VectorWork MoveWork(const Instruction& i, const target::Target& target) {
   if (shifts) work.xlu = std::max(registers, read);
   if (!shifts && ExchangesRows(i)) {
     const double share = PackedShare(i.shape());
-    const double bundles = share < 1 ? kBundlesPerNarrowExchange : kBundlesPerExchange;
+    const configs::Policy& policy = target.policy();
+    const double bundles =
+        share < 1 ? policy.narrow_row_exchange_bundles : policy.row_exchange_bundles;
     work.scalar = bundles * share * registers / static_cast<double>(target.chip().CoresPerDevice());
   }
   return work;

@@ -141,7 +141,7 @@ TEST(PermuteTest, SelfPairsAreLocalCopies) {
 
 TEST(PermuteTest, DevicesOfAPermutationRunOneProgram) {
   // 0 stays, 1 and 3 swap (two ways round a ring of four are equally long), 2 stays.
-  const configs::Config config = *configs::LoadConfig("v5p-4x4x4", {"ici.launch_ns=5400"});
+  const configs::Config config = *configs::LoadConfig("v5p-4x4x4", {});
   isa::PodProgram program;
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (int64_t d = 0; d < 64; ++d) pairs.emplace_back(d, d / 4 * 4 + (4 - d % 4) % 4);

@@ -117,6 +117,21 @@ TEST(ImportTest, Workload) {
             "w.pb: the workload's HLO module does not parse: the file is cut short");
 }
 
+// Field 23 had the price of every kernel, and what was stated of some.
+TEST(ImportTest, CostsOfAnEarlierExportAreNamed) {
+  tpusim::Workload workload;
+  workload.set_format("tpusim.workload/1");
+  workload.set_hlo_module(ModuleBytes());
+  const auto now = Import(workload.SerializeAsString(), "w.pb");
+  ASSERT_TRUE(now.ok()) << Message(now.status());
+  EXPECT_EQ(now->workload.assumptions_size(), 0);
+  workload.GetReflection()->MutableUnknownFields(&workload)->AddLengthDelimited(23, "priced");
+  const auto before = Import(workload.SerializeAsString(), "w.pb");
+  ASSERT_TRUE(before.ok()) << Message(before.status());
+  ASSERT_EQ(before->workload.assumptions_size(), 1);
+  EXPECT_THAT(before->workload.assumptions(0), HasSubstr("earlier tpusim exported are not read"));
+}
+
 TEST(ImportTest, Gzip) {
   const std::string zipped = Gzip(ModuleBytes());
   EXPECT_EQ(Container(zipped), "HloModuleProto");
@@ -176,7 +191,8 @@ TEST(ImportTest, OtherFormatsAreNamed) {
       {std::string("ML\xefR\x0dStableHLO_v1.8.0", 21), "this is MLIR bytecode (StableHLO);"},
       {std::string("\x20\0\0\0flatbuffer", 14) + "ML\xefR", "this is a StableHLO artifact"},
       {"HloModule jit_f\n\nENTRY main { }", "line 3, column 7: main is empty"},
-      {"// a comment\n/* another */\n  HloModule m", "line 3, column 14: no computation is the ENTRY"},
+      {"// a comment\n/* another */\n  HloModule m",
+       "line 3, column 14: no computation is the ENTRY"},
       {"module @jit_f attributes {}", "this is MLIR text (StableHLO);"},
       {"{\"schema\": 1}", "this is JSON;"},
       {"\x7f"

@@ -87,12 +87,6 @@ body2 {
   inside = s8[2] get-tuple-element(p), index=1
   ROOT r = (s32[], s8[2]) tuple(n, inside)
 }
-condition2 {
-  p = (s32[], s8[2]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  ten = s32[] constant(10)
-  ROOT l = pred[] compare(i, ten), direction=LT
-}
 ENTRY e {
   zero = s32[] constant(0)
   c = s8[2] constant({3, 1})
@@ -100,7 +94,7 @@ ENTRY e {
   w = (s32[], s8[2]) while(a), body=body, condition=condition
   behind = s8[2] get-tuple-element(w), index=1
   b = (s32[], s8[2]) tuple(zero, behind)
-  ROOT v = (s32[], s8[2]) while(b), body=body2, condition=condition2
+  ROOT v = (s32[], s8[2]) while(b), body=body2, condition=condition
 })";
 
 std::string TwoLoops(const std::string& next) {

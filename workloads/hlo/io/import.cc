@@ -3,6 +3,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -303,6 +304,19 @@ absl::Status CheckWorkload(const tpusim::Workload& workload) {
   return absl::OkStatus();
 }
 
+// Exporters of before wrote what every kernel costs, beside what the user states of some: as a
+// field that is reserved now.
+void NoteCostsOfBefore(tpusim::Workload& workload) {
+  const auto& unknown = workload.GetReflection()->GetUnknownFields(workload);
+  for (int n = 0; n < unknown.field_count(); ++n) {
+    if (!workload.GetDescriptor()->IsReservedNumber(unknown.field(n).number())) continue;
+    workload.add_assumptions(
+        "costs of kernels that an earlier tpusim exported are not read: bodies are priced; export "
+        "again, or give --kernel-cost, if some were stated");
+    return;
+  }
+}
+
 // What the TPU compiler wrote is the program of one device.
 void NoteCompiled(ImportedWorkload& out) {
   if (out.partitioned || !IsCompiled(*out.module)) return;
@@ -348,6 +362,7 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
       return UserError(fmt::format("the workload's HLO module does not parse: {}",
                                    Diagnose(out.workload.hlo_module(), max_parsed)));
     }
+    NoteCostsOfBefore(out.workload);
     out.container = "Workload";
     out.num_partitions = out.workload.num_partitions();
     out.workload.clear_hlo_module();

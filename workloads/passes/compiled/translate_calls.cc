@@ -31,30 +31,26 @@ bool IsSameValue(const Instruction& i) {
 // group. Its body is MLIR that runs a product per block of rows, so that it is the product itself
 // whose windows and passes are priced. Null: it is something else.
 Instruction* RaggedProductOf(const Instruction& call) {
-  constexpr size_t kRows = 5, kMatrices = 6;
-  if (!call.name().starts_with("ragged-dot") || call.operands().size() != kMatrices + 1) {
-    return nullptr;
-  }
+  if (!call.name().starts_with("ragged-dot") || call.operands().size() < 2) return nullptr;
   const Instruction* metadata = call.operand(0);
   if (metadata->opcode() != Opcode::kGetTupleElement) return nullptr;
   metadata = metadata->operand(0);
   if (!metadata->name().starts_with("ragged-dot-metadata") || metadata->operands().size() != 1) {
     return nullptr;
   }
-  Instruction *rows = call.operand(kRows), *matrices = call.operand(kMatrices);
+  Instruction *matrices = call.operands().back(), *rows = call.operand(call.operands().size() - 2);
   Instruction* sizes = metadata->operand(0);
   const hlo::Shape &left = rows->shape(), &right = matrices->shape(), &result = call.shape();
-  if (left.rank() != 2 || right.rank() != 3 || result.rank() != 2 || sizes->shape().rank() != 1 ||
-      sizes->shape().dims[0] != right.dims[0]) {
+  if (left.rank() != 2 || right.rank() != left.rank() + 1 || result.rank() != 2 ||
+      sizes->shape().rank() != 1 || sizes->shape().dims[0] != right.dims[0]) {
     return nullptr;
   }
   // Either dimension of the matrices may be the one that is summed over.
-  int64_t summed = 1;
-  if (right.dims[1] != left.dims[1] || right.dims[2] != result.dims[1]) summed = 2;
-  if (right.dims[summed] != left.dims[1] || right.dims[3 - summed] != result.dims[1] ||
-      left.dims[0] != result.dims[0]) {
-    return nullptr;
-  }
+  const auto sums = [&](int64_t summed, int64_t kept) {
+    return right.dims[summed] == left.dims[1] && right.dims[kept] == result.dims[1];
+  };
+  if (left.dims[0] != result.dims[0] || (!sums(1, 2) && !sums(2, 1))) return nullptr;
+  const int64_t summed = sums(1, 2) ? 1 : 2;
   Instruction* product =
       call.parent()->Add(Opcode::kRaggedDot, result, {rows, matrices, sizes}, call.name(), &call);
   auto& numbers = *product->mutable_attrs().mutable_ragged_dot_dimension_numbers();
