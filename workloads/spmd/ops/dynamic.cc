@@ -69,7 +69,9 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
   hlo::SetDynamicSliceSizes(slice, sizes);
   zero = mine == nullptr && parts.empty() ? nullptr : builder.Zero(op.shape.element_type);
   if (mine != nullptr) slice = Select(builder, mine, slice, zero);
-  for (const auto& [d, part] : parts) {
+  for (const auto& of_dimension : parts) {
+    const int64_t d = of_dimension.first;
+    const auto& part = of_dimension.second;
     // Into zeros, at its place; what is before or behind the slice falls into the
     // margins.
     slice = AmongZeros(builder, slice, d, part.size + 2 * part.width, zero,
