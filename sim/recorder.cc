@@ -237,6 +237,26 @@ void Recorder::ObserveRates(flow::Network& network) {
   });
 }
 
+std::vector<MeanOpTotals> Recorder::MeanOps() const {
+  // As floating point: picoseconds of many devices are more than 64 bits hold.
+  std::vector<double> counts(program_.info.ops.size(), 0), times(counts);
+  double devices = 0;
+  for (const int32_t representative : classes_.devices.first) {
+    const auto alike = static_cast<double>(classes_.devices.Multiplicity(representative));
+    devices += alike;
+    const std::vector<OpTotals>& ops = devices_[representative]->ops_;
+    for (size_t op = 0; op < ops.size(); ++op) {
+      counts[op] += alike * static_cast<double>(ops[op].count);
+      times[op] += alike * static_cast<double>(ops[op].main.value());
+    }
+  }
+  std::vector<MeanOpTotals> means(counts.size());
+  for (size_t op = 0; op < means.size(); ++op) {
+    means[op] = {counts[op] / devices, Picoseconds(std::llround(times[op] / devices))};
+  }
+  return means;
+}
+
 Timeline Recorder::Finish() {
   Timeline timeline;
   timeline.recorded_devices = recorded_;
@@ -258,6 +278,7 @@ Timeline Recorder::Finish() {
   }
   if (!devices_.empty()) {
     timeline.ops = devices_[timeline.critical_device]->ops_;
+    timeline.mean_ops = MeanOps();
     timeline.covers = devices_[timeline.critical_device]->covers_.rows();
     timeline.kinds = devices_[timeline.critical_device]->overlap_.OfKinds();
   }

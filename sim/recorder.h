@@ -103,6 +103,7 @@ class Recorder : public ici::FabricProbe {
   const std::vector<Sender>& VisibleSenders(int32_t route, int32_t device_class);
   void ShowRdma(const ici::RdmaRecord& record, const Sender& sender);
   void FlushMerged();
+  std::vector<MeanOpTotals> MeanOps() const;
 
   const isa::PodProgram& program_;
   const Classes& classes_;

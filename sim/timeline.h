@@ -66,6 +66,12 @@ struct OpTotals {
   }
 };
 
+// Of an operation, the mean of all devices.
+struct MeanOpTotals {
+  double count = 0;
+  Picoseconds main{0};
+};
+
 // The union of all collectives of one kind.
 struct CollectiveKindTotals {
   std::string kind;
@@ -89,7 +95,8 @@ struct Timeline {
   std::vector<DeviceTotals> devices;
   std::vector<HostTotals> hosts;                    // empty in a single slice
   std::vector<OpTotals> ops;                        // on the critical device, by ProgramInfo::ops
-  std::vector<Cover> covers;                        // likewise, every pair once
+  std::vector<MeanOpTotals> mean_ops;               // over all devices, likewise
+  std::vector<Cover> covers;                        // of the critical device, every pair once
   std::vector<CollectiveKindTotals> kinds;          // likewise, by name
   std::vector<events::Causes::Part> critical_path;  // of the pod; adds up to the step
   Recording recording;                              // spans and counters of the recorded devices

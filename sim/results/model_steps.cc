@@ -16,8 +16,6 @@ namespace {
 // Measured utilizations that are closer than this say nothing of an order.
 constexpr double kClose = 0.05;
 
-// Of the table, which is made to be read in a wide window or a pager.
-
 // Parts of the machine with at least so much of the critical path are named.
 constexpr double kNamed = 0.03;
 

@@ -228,8 +228,8 @@ class ScopeLines {
 }  // namespace
 
 std::string_view RollupName(RollupBy by) {
-  static constexpr std::string_view kNames[] = {"op",       "scope",      "source",
-                                                "category", "collective", "path"};
+  static constexpr std::string_view kNames[] = {"op",    "scope",      "source", "category",
+                                                "xprof", "collective", "path"};
   return kNames[static_cast<size_t>(by)];
 }
 
@@ -264,8 +264,13 @@ std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timelin
 
 }  // namespace
 
+std::string XprofCategory(const isa::OpInfo& op) {
+  // Ours names the memory that is waited for.
+  return op.category == "wait for host" ? "copy-done" : op.category;
+}
+
 Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
-  RowsByName ops, sources, categories, collectives;
+  RowsByName ops, sources, categories, xprof, collectives;
   ScopeTree scopes;
   Spent idle{0, timeline.step_time, Picoseconds(0), Picoseconds(0)};
   for (size_t i = 0; i < timeline.ops.size(); ++i) {
@@ -288,6 +293,8 @@ Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
     const std::string source = o.source.empty() ? std::string(kNoSource) : o.source;
     AddTo(sources.Row(source, source), spent);
     AddTo(categories.Row(category, category), spent);
+    const std::string of_xprof = XprofCategory(o);
+    AddTo(xprof.Row(of_xprof, of_xprof), spent);
     const std::string collective = kind.empty() || info.ops[isa::WaitsFor(info, op)].collective < 0
                                        ? std::string(kNoCollective)
                                        : kind;
@@ -300,7 +307,7 @@ Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   }
   if (idle.time != Picoseconds(0)) {
     const std::string name(kIdle);
-    for (RowsByName* rows : {&ops, &sources, &categories, &collectives}) {
+    for (RowsByName* rows : {&ops, &sources, &categories, &xprof, &collectives}) {
       AddTo(rows->Row(name, name), idle);
     }
     scopes.Add({name}, idle);
@@ -310,6 +317,7 @@ Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   rollups.Of(RollupBy::kScope) = scopes.Take();
   rollups.Of(RollupBy::kSource) = sources.Take();
   rollups.Of(RollupBy::kCategory) = categories.Take();
+  rollups.Of(RollupBy::kXprof) = xprof.Take();
   rollups.Of(RollupBy::kCollective) = collectives.Take();
   rollups.Of(RollupBy::kPath) = PathRows(info, timeline);
   return rollups;

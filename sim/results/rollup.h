@@ -1,4 +1,4 @@
-// Where the time of a step goes, told in five ways.
+// Where the time of a step goes, told in several ways.
 //
 // The main stream of a device does one thing at a time: it executes an operation, waits for a
 // transfer, or has nothing to do. So its step falls apart into intervals that do not overlap,
@@ -8,6 +8,8 @@
 //   scope       named scopes (scope.h), a tree: `time` is without the scopes inside
 //   source      lines of the program
 //   category    kinds of operations, "exposed all-gather" for waits, "idle"
+//   xprof       XProf's hlo_category: as category, but a wait is the operation that waits
+//               ("all-gather", or "collective-permute-done" if other work went on meanwhile)
 //   collective  kinds of collectives that the main stream waits for, and all the rest
 //   path        the critical path (critical_path.h), which leads over all devices: operations, and
 //               what passes the time in them, as categories
@@ -35,10 +37,10 @@
 
 namespace tpusim::results {
 
-enum class RollupBy { kOp, kScope, kSource, kCategory, kCollective, kPath };
-inline constexpr std::array kRollups = {RollupBy::kOp,         RollupBy::kScope,
-                                        RollupBy::kSource,     RollupBy::kCategory,
-                                        RollupBy::kCollective, RollupBy::kPath};
+enum class RollupBy { kOp, kScope, kSource, kCategory, kXprof, kCollective, kPath };
+inline constexpr std::array kRollups = {
+    RollupBy::kOp,    RollupBy::kScope,      RollupBy::kSource, RollupBy::kCategory,
+    RollupBy::kXprof, RollupBy::kCollective, RollupBy::kPath};
 std::string_view RollupName(RollupBy by);  // "op", "scope", ...
 std::optional<RollupBy> RollupOf(std::string_view name);
 
@@ -64,6 +66,9 @@ inline constexpr std::string_view kNoOperation = "(no operation)";
 inline constexpr std::string_view kNoScope = "(no scope)";
 inline constexpr std::string_view kNoSource = "(no source)";
 inline constexpr std::string_view kNoCollective = "(no collective)";
+
+// XProf's hlo_category of what the main stream does in an operation.
+std::string XprofCategory(const isa::OpInfo& op);
 
 Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline);
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "tools" / "docs" / "mkdocs.yml"
 # Modules that are functions, too: of them the function is shown.
-CALLABLE = ("export", "flags", "search")
+CALLABLE = ("calibrate", "export", "flags", "search")
 # What a browser fetches without being asked, from another host.
 FETCHED = re.compile(
     r"""<(?:script|img|iframe)[^>]*\ssrc=["'](?:https?:)?//"""

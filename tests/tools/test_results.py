@@ -62,6 +62,7 @@ ROLLUP = {
     "scope": " total_ns",
     "source": "",
     "category": "",
+    "xprof": "",
     "collective": " in_flight_ns hidden_ns",
     "path": " category source scope",
 }

@@ -12,6 +12,7 @@ ROOT = EXAMPLES.parents[1]
 PROGRAM = example("language_model_train_fully_sharded")
 COMMANDS = (
     *("run", "compare", "advise", "search", "flags", "fit", "collective", "check", "validate"),
+    "calibrate",
     *("configs", "compile", "opt", "kernel", "page", "schema", "completion", "man", "help"),
     "version",
 )

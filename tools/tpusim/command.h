@@ -30,6 +30,7 @@ Command AddCompare(CLI::App& parent);
 Command AddCollective(CLI::App& parent);
 Command AddFit(CLI::App& parent);
 Command AddFlags(CLI::App& parent);
+Command AddCalibrate(CLI::App& parent);
 Command AddAdvise(CLI::App& parent);
 Command AddCheck(CLI::App& parent);
 Command AddCompletion(CLI::App& parent);

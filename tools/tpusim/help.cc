@@ -44,7 +44,7 @@ const std::vector<Grouped>& OptionGroups() {
 const std::vector<Grouped>& CommandGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Simulate", {"run", "compare", "advise", "search", "flags", "fit", "collective"}},
-      {"Judge", {"check", "validate"}},
+      {"Judge", {"check", "validate", "calibrate"}},
       {"Look inside", {"configs", "compile", "opt", "kernel"}},
       {"Other", {"page", "schema", "completion", "man", "help", "version"}},
   };
@@ -159,6 +159,8 @@ void GroupOptions(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (!option->nonpositional()) continue;
+      // What a command has put elsewhere means something else there.
+      if (option->get_group() != command->option_defaults()->get_group()) continue;
       option->group(GroupOf(option->get_lnames().front()));
     }
   }

@@ -1,8 +1,10 @@
 // tpusim search: which of many shardings, batches and slices is best.
 // tpusim flags: what options of the TPU compiler do to a step.
+// tpusim calibrate: parameters of a chip, fitted to a profile.
 //
-// Programs are Python, as JAX is, so both are part of the Python package. The command that the
-// package installs does them; this binary alone says where they are.
+// Programs are Python, as JAX is, and so are the libraries that fit, so these are part of the
+// Python package. The command that the package installs does them; this binary alone says where
+// they are.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -47,6 +49,15 @@ Command AddFlags(CLI::App& parent) {
   AddExamples(*command.app,
               {{"tpusim flags step.py:build --config v6e-4x2",
                 "the step that build() returns; python -m tpusim.flags --help has all options"}});
+  return command;
+}
+
+Command AddCalibrate(CLI::App& parent) {
+  Command command = OfPackage(
+      parent, "calibrate", "Fit parameters of a chip to a profile that XProf took", "WORKLOAD.pb");
+  AddExamples(*command.app,
+              {{"tpusim calibrate step.pb --xplane logdir -o chip.json",
+                "a chip file of it; python -m tpusim.calibrate --help has all options"}});
   return command;
 }
 

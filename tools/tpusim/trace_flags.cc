@@ -186,7 +186,7 @@ void AddRollupFlags(CLI::App& app, RollupFlags& flags) {
   for (const results::RollupBy by : results::kRollups) names.emplace_back(results::RollupName(by));
   app.add_option("--by", flags.by,
                  "What the time of the step is told by; layers that are unrolled are one row")
-      ->type_name("scope|op|source|category|collective|path")
+      ->type_name("scope|op|source|category|xprof|collective|path")
       ->check(CLI::IsMember(names));
   app.add_option("--top", flags.top, "How many rows tables have (default: what one screen has)")
       ->type_name("N")

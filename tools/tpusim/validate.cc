@@ -1,4 +1,4 @@
-// tpusim validate: published measurements, simulated.
+// tpusim validate: published measurements, simulated, and profiles of XProf.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
+#include "tools/tpusim/validate_profile.h"
 
 namespace tpusim::tools {
 namespace {
@@ -29,6 +30,7 @@ constexpr char kDefaultFile[] = "validation/measurements.json";
 
 struct ValidateFlags {
   std::string file = kDefaultFile;
+  ProfileFlags profile;
   std::string report;
   std::vector<std::string> chips;
   bool steps_of_models = false;  // --long
@@ -61,7 +63,23 @@ ProgramFlags FlagsOf(const results::Measurement& measurement, const ProgramFlags
   return flags;
 }
 
+// Options of published measurements and of a profile are not mixed.
+absl::Status ValidateOne(const ValidateFlags& flags) {
+  if (!flags.chips.empty() || flags.steps_of_models) {
+    return UserError("--xplane: --chip and --long are of published measurements");
+  }
+  if (flags.file == kDefaultFile) {
+    return UserError(
+        "--xplane: name the program of the profile, too: tpusim validate step.pb --xplane PROFILE");
+  }
+  ProfileFlags profile = flags.profile;
+  profile.workload = flags.file;
+  profile.report = flags.report;
+  return ValidateProfile(profile, flags.program, flags.machine);
+}
+
 absl::Status Validate(const ValidateFlags& flags) {
+  if (!flags.profile.profile.empty()) return ValidateOne(flags);
   RETURN_IF_ERROR(
       CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
   const absl::StatusOr<std::string> text = ReadText(flags.file);
@@ -117,9 +135,25 @@ Command AddValidate(CLI::App& parent) {
   auto flags = std::make_shared<ValidateFlags>();
   CLI::App* app =
       parent.add_subcommand("validate", "Put published measurements beside simulations");
-  app->add_option("measurements", flags->file, "A file of measurements")
+  app->add_option("measurements", flags->file,
+                  "A file of measurements; with --xplane the program, WORKLOAD.pb")
       ->type_name("FILE.json")
       ->capture_default_str();
+  CLI::Option* profile =
+      app->add_option("--xplane", flags->profile.profile,
+                      "A profile that XProf took of the program on a TPU (jax.profiler.trace), a "
+                      "file or a folder: compares it, by category and by operation")
+          ->type_name("PROFILE")
+          ->group("Program");
+  app->add_option("-c,--config", flags->profile.config,
+                  "With --xplane: the slice, such as v5e-4x2, or a JSON file (default: the "
+                  "workload's)")
+      ->type_name("CONFIG")
+      ->needs(profile);
+  app->add_option("--top", flags->profile.top, "With --xplane: how many operations are listed")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->needs(profile);
   app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
@@ -139,7 +173,8 @@ Command AddValidate(CLI::App& parent) {
   AddExamples(*app,
               {{"tpusim validate", "in the source tree: short programs"},
                {"tpusim validate --long --chip v5e", "and whole steps of models, on one chip"},
-               {"tpusim validate own.json", "your own measurements (tpusim schema measurements)"}});
+               {"tpusim validate own.json", "your own measurements (tpusim schema measurements)"},
+               {"tpusim validate step.pb --xplane logdir", "a profile of yours, by category"}});
   return {app, [flags] { return Validate(*flags); }};
 }
 

@@ -47,6 +47,8 @@ TEST(RollupTest, OtherTables) {
   EXPECT_THAT(
       Texts(r.Of(RollupBy::kCategory)),
       ElementsAre("convolution fusion 70", "exposed all-gather 20", "loop fusion 8", "while 2"));
+  EXPECT_THAT(Texts(r.Of(RollupBy::kXprof)),
+              ElementsAre("convolution fusion 70", "all-gather 20", "loop fusion 8", "while 2"));
   EXPECT_THAT(Texts(r.Of(RollupBy::kSource)),
               ElementsAre("f.py:12 70", "f.py:10 20", "f.py:14 8", "f.py:11 2"));
   // The permute hides altogether, and is told all the same.

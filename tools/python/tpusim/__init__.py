@@ -18,6 +18,10 @@ With options of the TPU compiler, where its wheel is installed:
 
     tpusim.flags(build, config="v6e-4x2")
 
+With a profile that XProf took, parameters of the chip fitted to it:
+
+    tpusim.calibrate("step.pb", profile="logdir", config="v5e-4x2")
+
 Or step by step, through files:
 
     tpusim.export(train_step, params, batch, path="step.pb", config="v5e-4x2")
@@ -29,14 +33,14 @@ Or step by step, through files:
 
 From a shell: `python -m tpusim.export script.py:function --config v5e-4x2 -o step.pb`.
 
-Nothing here imports JAX, pandas or matplotlib before it is needed, so XLA_FLAGS can still be set
-after `import tpusim`.
+Nothing here imports JAX, pandas, scipy or matplotlib before it is needed, so XLA_FLAGS can still
+be set after `import tpusim`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tpusim import flags, search
+from tpusim import calibrate, flags, search
 from tpusim.advice import Advice, MemoryAdvice, advise
 from tpusim.capturing import capture
 from tpusim.comparison import compare
@@ -83,6 +87,7 @@ __all__ = [
     "TripCount",
     "Workload",
     "advise",
+    "calibrate",
     "capture",
     "compare",
     "export",

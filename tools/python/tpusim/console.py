@@ -10,8 +10,8 @@ from tpusim.runner import find_binary
 
 
 def main() -> NoReturn:
-    """Becomes the binary, with the same arguments; `search` and `flags` stay here."""
-    if sys.argv[1:2] in (["search"], ["flags"]):
+    """Becomes the binary, with the same arguments; `search`, `flags` and `calibrate` stay here."""
+    if sys.argv[1:2] in (["search"], ["flags"], ["calibrate"]):
         command = importlib.import_module(f"tpusim.{sys.argv[1]}.command")
         sys.exit(command.main(sys.argv[2:]))
     try:

@@ -268,6 +268,7 @@ class Rollup:
     category: tuple[RollupRow, ...]
     collective: tuple[RollupRow, ...]
     path: tuple[RollupRow, ...]  # the critical path, over all devices
+    xprof: tuple[RollupRow, ...] = ()  # XProf's categories
 
 
 @dataclasses.dataclass(frozen=True)
