@@ -43,8 +43,8 @@ struct Plan {
   // reduce-scatter.
   Bytes zeros_before, slice_after;
   // Equal parts of the data that are done one after the other (sum_kernel.h). Each has barriers
-  // before it and copies between HBM and VMEM around it that nothing hides, and begins its phases
-  // anew: `refill` is what that takes.
+  // before it and copies between HBM and VMEM around it that nothing hides; all but one also take
+  // `refill`, as their phases begin anew.
   int64_t spans = 1;
   Picoseconds barriers{0}, refill{0};
   std::vector<Bytes> reads, writes;

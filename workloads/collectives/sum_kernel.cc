@@ -60,10 +60,13 @@ void UseKernel(const configs::Config& config, const CollectiveRequest& request,
     const auto hop = static_cast<double>(config.chip.ici.hop_latency.value());
     return Picoseconds(std::llround(hop * crossed));
   };
-  plan.barriers =
-      hops_take(kernel.neighbour_barriers * static_cast<double>(hops) +
-                kernel.slice_barriers * static_cast<double>(2 * FarthestHops(config.topology)));
-  plan.refill = hops_take(kernel.phases * static_cast<double>(hops));
+  const double signals =
+      kernel.neighbour_barriers * static_cast<double>(hops) +
+      kernel.slice_barriers * static_cast<double>(2 * FarthestHops(config.topology));
+  // Launches were measured of all-gathers, which begin with a barrier of neighbours, too.
+  const double launched = std::min(signals, static_cast<double>(hops));
+  plan.barriers = hops_take(signals - launched);
+  plan.refill = hops_take(launched + kernel.phases * static_cast<double>(hops));
   if (request.space == isa::MemorySpace::kHbm) {
     const Bytes span(CeilDiv(operand.value(), plan.spans));
     for (const SpanPart part : kernel.reads) {
