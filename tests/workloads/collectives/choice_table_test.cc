@@ -232,13 +232,13 @@ TEST(ChoiceTableTest, RowsAreTextForPeople) {
   EXPECT_EQ(TextOf(table.rows[7].when),
             "reduce-scatter, members <= 4, minor_dimension, single_phase");
   EXPECT_EQ(TextOf(table.rows[7]), "as an all-reduce");
-  EXPECT_EQ(TextOf(table.rows[23].when), "all-reduce, even, operand_bytes <= 524288");
-  EXPECT_EQ(TextOf(table.rows[23]),
+  EXPECT_EQ(TextOf(table.rows[24].when), "all-reduce, even, operand_bytes <= 524288");
+  EXPECT_EQ(TextOf(table.rows[24]),
             "RotatedPincerShortEmitter, StrategyND, 1 colors per axis, 1 phases per axis, here: "
             "rotated, axis-by-axis, kernel: short pincer over axes");
   EXPECT_EQ(TextOf(table.rows[5].when), "reduce-scatter, even, every_chip, not ring");
-  EXPECT_EQ(TextOf(table.rows[29].when), "collective-permute, slice_chips >= 17");
-  EXPECT_EQ(TextOf(table.rows[29]), "synchronous");
+  EXPECT_EQ(TextOf(table.rows[30].when), "collective-permute, slice_chips >= 17");
+  EXPECT_EQ(TextOf(table.rows[30]), "synchronous");
   EXPECT_EQ(TextOf(table.rings[0].when), "axes = 1");
   EXPECT_EQ(TextOf(Condition()), "always");
 }
