@@ -51,7 +51,7 @@ Loss = Callable[[Settings], float]
 DISPATCH_NS = 110e3
 ROWS = (
     *("V03", "V05", "V07b", "V07h", "V10", "V13", "V24", "V24b", "V24c", "V24d", "V24e", "V25"),
-    *("V26", "V27", "V28", "V29", "V95"),
+    *("V26", "V27", "V28", "V29", "V95", "V98"),
 )
 # Kinds of rows that nothing is fitted to.
 NEVER_FITTED = ("training", "inference")
@@ -70,6 +70,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "chip.tensor_core.kernel_launch_ns",
         "chip.mxu.efficiency",
     ),
+    "v5p": ("ici.launch_ns", "ici.hop_latency_ns"),
     "v6e": ("ici.wrapped_efficiency", "chip.mxu.efficiency", "host.dcn_efficiency"),
     "v4": ("chip.dma.start_latency_ns", "chip.hbm.efficiency"),
 }

@@ -396,6 +396,60 @@ def parse(name: str) -> Any:
     return tpusim.Workload(hlo_module=module, name=name, config=config)
 
 
+def on_one_host(kind: str, shapes: tuple[tuple[int, ...], ...], mesh: AnyMesh) -> Program:
+    """A collective over the four chips of a host of v5p, of arrays of these shapes in bf16.
+
+    A gather's is the result; sums are of one whole array per chip.
+    """
+
+    def collect(*operands: jax.Array) -> Any:
+        if kind == "all_gather":
+            return tuple(lax.all_gather(x, "X", tiled=True) for x in operands)
+        if kind == "reduce_scatter":
+            return tuple(lax.psum_scatter(x, "X", tiled=True) for x in operands)
+        return lax.psum(operands, "X")
+
+    gathers = kind == "all_gather"
+    sharded = jax.shard_map(
+        collect,
+        mesh=mesh,
+        in_specs=P("X"),
+        out_specs=P("X") if kind == "reduce_scatter" else P(),
+        check_vma=not gathers,
+    )
+    operands = [
+        array(
+            mesh,
+            (shape[0] * (1 if gathers else mesh.size), *shape[1:]),
+            jnp.bfloat16,
+            "X",
+            *(None,) * (len(shape) - 1),
+        )
+        for shape in shapes
+    ]
+    return jax.jit(sharded), tuple(operands)
+
+
+# Of so many operands of one all-reduce only the bytes of all together are known.
+for _name, _shapes in {
+    "all_gather_4096": ((4, 512),),
+    "all_gather_1048576": ((512, 8, 128),),
+    "all_gather_268435456": ((262144, 512),),
+    "reduce_scatter_1048576": ((512, 8, 128),),
+    "reduce_scatter_32768000": ((512, 32000),),
+    "all_reduce_1048576": ((512, 8, 128),),
+    "all_reduce_32768000": ((512, 32000),),
+    "all_reduce_155582464": ((512, 151936),),
+    "all_reduce_of_4": ((512, 512),) * 4,
+    "all_reduce_of_7": ((720, 512),) * 7,
+    "all_reduce_of_33": ((248, 512),) * 33,
+    "all_reduce_of_45": ((456, 512),) * 45,
+}.items():
+    program(f"{_name}_v5p_host", {"X": 4}, "v5p-2x2x1")(
+        functools.partial(on_one_host, _name.partition("_of_")[0].rstrip("_0123456789"), _shapes)
+    )
+
+
 def main() -> None:
     """Exports all of PROGRAMS and MODULES."""
     from workloads.examples import export_all

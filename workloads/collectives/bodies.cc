@@ -15,7 +15,7 @@ using RouteTie = configs::Topology::RouteTie;
 
 // The numbers that make two stages equal.
 std::vector<int64_t> CodeOf(const Stage& stage) {
-  std::vector<int64_t> code = {static_cast<int64_t>(stage.sends.size()),
+  std::vector<int64_t> code = {stage.idle.value(), static_cast<int64_t>(stage.sends.size()),
                                static_cast<int64_t>(stage.copies.size()),
                                static_cast<int64_t>(stage.waits.size())};
   for (const isa::Rdma& send : stage.sends) {
@@ -31,6 +31,11 @@ std::vector<int64_t> CodeOf(const Stage& stage) {
 }
 
 void Append(const Stage& stage, isa::Body& body) {
+  if (stage.idle > Cycles(0)) {
+    isa::Block block;
+    block.latency = stage.idle;
+    body.push_back({block});
+  }
   for (const isa::Rdma& send : stage.sends) body.push_back({send});
   for (const isa::Dma& copy : stage.copies) body.push_back({copy});
   for (const isa::Wait& wait : stage.waits) body.push_back({wait});
@@ -100,9 +105,10 @@ class RouteTable {
 Roles::Roles(const configs::ChipParams& chip, int64_t devices)
     : launch_(ToCycles(chip.ici.launch, chip.clock)), role_of_device_(devices, -1) {}
 
-int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
+int32_t Roles::Add(const std::vector<Stage>& stages, bool local, const RepeatedStages& repeated) {
   std::vector<std::vector<int64_t>> codes;
-  std::vector<int64_t> code = {local};
+  std::vector<int64_t> code = {local, static_cast<int64_t>(repeated.first),
+                               static_cast<int64_t>(repeated.last), repeated.times};
   for (const Stage& stage : stages) {
     codes.push_back(CodeOf(stage));
     code.insert(code.end(), codes.back().begin(), codes.back().end());
@@ -116,19 +122,29 @@ int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
     launch.latency = launch_;
     body.push_back({launch});
   }
-  for (size_t first = 0; first < stages.size();) {
-    size_t last = first + 1;
-    while (last < stages.size() && codes[last] == codes[first]) ++last;
-    isa::Body once;
-    Append(stages[first], once);
-    if (last - first == 1) {
-      body.insert(body.end(), once.begin(), once.end());
-    } else if (!once.empty()) {
-      body.push_back({isa::Loop{static_cast<int64_t>(last - first),
-                                std::make_shared<const isa::Body>(std::move(once))}});
+  const auto add_loop = [](int64_t times, isa::Body once, isa::Body& to) {
+    if (times == 1 || once.empty()) {
+      to.insert(to.end(), once.begin(), once.end());
+    } else {
+      to.push_back({isa::Loop{times, std::make_shared<const isa::Body>(std::move(once))}});
     }
-    first = last;
-  }
+  };
+  // Equal stages in a row become a loop.
+  const auto add_stages = [&](size_t begin, size_t end, isa::Body& to) {
+    for (size_t first = begin; first < end;) {
+      size_t last = first + 1;
+      while (last < end && codes[last] == codes[first]) ++last;
+      isa::Body once;
+      Append(stages[first], once);
+      add_loop(static_cast<int64_t>(last - first), std::move(once), to);
+      first = last;
+    }
+  };
+  add_stages(0, repeated.first, body);
+  isa::Body span;
+  add_stages(repeated.first, repeated.last, span);
+  add_loop(repeated.times, std::move(span), body);
+  add_stages(repeated.last, stages.size(), body);
   bodies_.push_back(std::make_shared<const isa::Body>(std::move(body)));
   return entry->second;
 }
@@ -144,15 +160,36 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
                FlagTable& flags, Roles& roles) {
   const Plan& plan = candidate.plan;
   RouteTable routes(config, candidate, program);
+  // What all spans but one add stands before the transfers of all of them, which are made in one
+  // go: a step waits for its neighbours once, not once per span.
+  RepeatedStages repeated = {.times = plan.spans - 1};
+  const isa::MemorySpace space = plan.in_vmem ? isa::MemorySpace::kVmem : request.space;
   const auto stages_at = [&](const Position& position, const std::vector<Bytes>& chunk_bytes) {
     std::vector<Stage> stages;
-    const auto copy = [&](isa::MemorySpace from, Bytes bytes) {
+    const auto copy = [&](isa::MemorySpace from, isa::MemorySpace to, Bytes bytes) {
       if (bytes == Bytes(0)) return;
-      stages.push_back({.sends = {},
-                        .copies = {{.from = from, .to = request.space, .bytes = bytes}},
-                        .waits = {}});
+      Stage& stage = stages.emplace_back();
+      stage.copies.push_back({.from = from, .to = to, .bytes = bytes});
     };
-    copy(isa::MemorySpace::kVmem, plan.zeros_before);  // zeros come out of VMEM
+    const auto read = [&](Picoseconds idle) {
+      if (idle > Picoseconds(0)) stages.emplace_back().idle = ToCycles(idle, config.chip.clock);
+      for (const Bytes bytes : plan.reads) {
+        copy(isa::MemorySpace::kHbm, isa::MemorySpace::kVmem, bytes);
+      }
+    };
+    const auto write = [&] {
+      for (const Bytes bytes : plan.writes) {
+        copy(isa::MemorySpace::kVmem, isa::MemorySpace::kHbm, bytes);
+      }
+    };
+    copy(isa::MemorySpace::kVmem, request.space, plan.zeros_before);  // zeros come out of VMEM
+    repeated.first = stages.size();
+    if (plan.spans > 1) {
+      read(plan.barriers + plan.refill);
+      write();
+    }
+    repeated.last = stages.size();
+    read(plan.barriers);
     DeviceSteps steps = StepsAt(plan, position);
     for (DeviceStep& step : steps) {
       // Parts of nothing are not sent.
@@ -172,7 +209,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         send.bytes = BytesOf(plan, transfer, chunk_bytes);
         // The receiver sees this end as far away the other way.
         send.arrival_flag = flags.For(transfer.dimension, -transfer.delta);
-        send.from = send.to = request.space;
+        send.from = send.to = space;
         if (transfer.reduce) {
           send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes,
                                        .sparse_core = request.sparse_core};
@@ -189,7 +226,8 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         AddWait(flags.For(transfer.dimension, transfer.delta), stage.waits);
       }
     }
-    copy(request.space, plan.slice_after);
+    write();
+    copy(request.space, request.space, plan.slice_after);
     return stages;
   };
   const bool all_alike =
@@ -197,7 +235,8 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         return dimension.Symmetric();
       });
   if (all_alike) {
-    const int32_t role = roles.Add(stages_at({}, {}));
+    const std::vector<Stage> stages = stages_at({}, {});
+    const int32_t role = roles.Add(stages, /*local=*/false, repeated);
     for (const size_t g : form.groups) {
       for (const int64_t device : request.groups[g]) roles.Assign(device, role);
     }
@@ -217,7 +256,10 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         if (alike) like[dimension] = 0;
       }
       const auto [known, is_new] = role_at.try_emplace(like, -1);
-      if (is_new) known->second = roles.Add(stages_at(like, chunk_bytes));
+      if (is_new) {
+        const std::vector<Stage> stages = stages_at(like, chunk_bytes);
+        known->second = roles.Add(stages, /*local=*/false, repeated);
+      }
       roles.Assign(group[member], known->second);
     }
   }

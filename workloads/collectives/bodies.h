@@ -15,11 +15,18 @@
 
 namespace tpusim::collectives {
 
-// A part of a body without loops: transfers out, local copies, then waits.
+// A part of a body without loops: idle time, transfers out, local copies, then waits.
 struct Stage {
+  Cycles idle{0};
   std::vector<isa::Rdma> sends;
   std::vector<isa::Dma> copies;
   std::vector<isa::Wait> waits;
+};
+
+// Some of the stages, which run so many times.
+struct RepeatedStages {
+  size_t first = 0, last = 0;  // [first, last)
+  int64_t times = 1;
 };
 
 // Collects the distinct bodies of one collective.
@@ -29,7 +36,8 @@ class Roles {
   Roles(const configs::ChipParams& chip, int64_t devices);
 
   // Role that runs these stages, after the launch unless `local`.
-  int32_t Add(const std::vector<Stage>& stages, bool local = false);
+  int32_t Add(const std::vector<Stage>& stages, bool local = false,
+              const RepeatedStages& repeated = {});
   void Assign(int64_t device, int32_t role) { role_of_device_[device] = role; }
 
   std::vector<isa::SharedBody> bodies() const { return bodies_; }

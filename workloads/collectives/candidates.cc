@@ -509,6 +509,19 @@ std::vector<Candidate> AllReducesFor(const configs::Config& config,
   return candidates;
 }
 
+std::vector<Candidate> GroupRingsFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted) {
+  Collector collector(config, request, wanted);
+  if (request.kind == CollectiveKind::kAllToAll || !collector.Wants("group-ring")) return {};
+  std::vector<std::vector<int64_t>> lists;
+  for (const size_t g : form.groups) lists.push_back(request.groups[g]);
+  const Dimension ring = ListRing(config, lists);
+  collector.Add("group-ring", fmt::format("ring of {} in the order of the group", ring.n), {ring},
+                {{0}}, lists);
+  return collector.Take();
+}
+
 const std::vector<std::string>& Families() {
   static const auto* const families =
       new std::vector<std::string>{"ring",
@@ -521,6 +534,7 @@ const std::vector<std::string>& Families() {
                                    "hamiltonian-ring",
                                    "unidirectional-hamiltonian-ring",
                                    "minimum-hop-ring",
+                                   "group-ring",
                                    "direct",
                                    "single-phase",
                                    "as-all-reduce"};

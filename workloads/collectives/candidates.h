@@ -13,6 +13,9 @@
 //   hamiltonian-ring           a cycle of neighbours through a box, both ways
 //   unidirectional-hamiltonian-ring   the same as two colors in opposite ways
 //   minimum-hop-ring           a tour through members that form no box
+//   group-ring                 a ring through the members in the order of the group, whether they
+//   are
+//                              neighbours or not
 //   direct                     all-to-all straight to every destination
 //   single-phase:F             a small all-reduce (compiler.single_phase_most_bytes): whole
 //                              operands travel along F, and every member adds up all of them
@@ -68,6 +71,11 @@ std::vector<Candidate> CandidatesFor(const configs::Config& config,
                                      const Wanted& wanted = Anything);
 // The families of as-all-reduce; empty for other collectives.
 std::vector<Candidate> AllReducesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted = Anything);
+// The family of group-ring, which is never faster than a ring of neighbours; empty for an
+// all-to-all.
+std::vector<Candidate> GroupRingsFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);
 

@@ -10,6 +10,7 @@
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "workloads/collectives/compiler_choice.h"
+#include "workloads/collectives/sum_kernel.h"
 
 namespace tpusim::collectives {
 namespace {
@@ -28,8 +29,11 @@ const Candidate& FastestOf(const std::vector<Candidate>& candidates) {
 std::vector<Candidate> Everything(const configs::Config& config, const CollectiveRequest& request,
                                   const GroupForm& form, const Wanted& wanted) {
   std::vector<Candidate> all = CandidatesFor(config, request, form, wanted);
-  std::vector<Candidate> more = AllReducesFor(config, request, form, wanted);
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  for (std::vector<Candidate>& more : std::vector{AllReducesFor(config, request, form, wanted),
+                                                  GroupRingsFor(config, request, form, wanted)}) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  }
   return all;
 }
 
@@ -67,7 +71,10 @@ Choice ByCompiler(const configs::Config& config, const CollectiveRequest& reques
     for (const Candidate& candidate : candidates) {
       if (candidate.family == family) fitting.push_back(candidate);
     }
-    if (!fitting.empty()) return {FastestOf(fitting), printed.assumption};
+    if (fitting.empty()) continue;
+    Choice choice = {FastestOf(fitting), printed.assumption};
+    if (printed.kernel) UseKernel(config, request, *printed.kernel, choice.candidate);
+    return choice;
   }
   return {Fastest(config, request, form), printed.assumption};
 }

@@ -146,6 +146,59 @@ absl::StatusOr<std::vector<ConditionRow>> ReadConditions(const Json& rows,
   return conditions;
 }
 
+absl::StatusOr<double> ReadNumber(const Json& json, const char* key, const std::string& where) {
+  if (!json.contains(key)) return 0.0;
+  if (!json[key].is_number() || json[key].get<double>() < 0) {
+    return UserError(fmt::format("{}.{} must be a number from 0", where, key));
+  }
+  return json[key].get<double>();
+}
+
+absl::StatusOr<std::vector<SpanPart>> ReadParts(const Json& json, const char* key,
+                                                const std::string& where) {
+  const std::string at = fmt::format("{}.{}", where, key);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   ReadNames(json.value(key, Json::array()), at));
+  const std::vector<std::string> known = SpanPartNames();
+  std::vector<SpanPart> parts;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) return NoSuch(at, "part of a span", name, known);
+    parts.push_back(static_cast<SpanPart>(found - known.begin()));
+  }
+  return parts;
+}
+
+using Kernels = std::map<std::string, SumKernel>;
+
+absl::StatusOr<Kernels> ReadKernels(const Json& json, const std::string& where) {
+  Kernels kernels;
+  if (!json.is_object()) return UserError(where + " must be an object");
+  for (const auto& [name, row] : json.items()) {
+    const std::string at = fmt::format("{}.{}", where, name);
+    RETURN_IF_ERROR(CheckKeys(row,
+                              {"vmem_share", "spare_shards", "together", "neighbour_barriers",
+                               "slice_barriers", "phases", "reads", "writes", "source"},
+                              at));
+    SumKernel& kernel = kernels[name];
+    kernel.name = name;
+    ASSIGN_OR_RETURN(kernel.vmem_share, ReadNumber(row, "vmem_share", at));
+    if (kernel.vmem_share == 0) return UserError(at + ".vmem_share must be more than 0");
+    ASSIGN_OR_RETURN(kernel.spare_shards,
+                     ReadCount(row.value("spare_shards", Json(0)), at + ".spare_shards"));
+    ASSIGN_OR_RETURN(kernel.together, ReadCount(row.value("together", Json(1)), at + ".together"));
+    kernel.together = std::max<int64_t>(1, kernel.together);
+    ASSIGN_OR_RETURN(kernel.neighbour_barriers, ReadNumber(row, "neighbour_barriers", at));
+    ASSIGN_OR_RETURN(kernel.slice_barriers, ReadNumber(row, "slice_barriers", at));
+    ASSIGN_OR_RETURN(kernel.phases, ReadNumber(row, "phases", at));
+    ASSIGN_OR_RETURN(kernel.reads, ReadParts(row, "reads", at));
+    ASSIGN_OR_RETURN(kernel.writes, ReadParts(row, "writes", at));
+    std::string source;
+    RETURN_IF_ERROR(ReadText(row, "source", at, &source));
+  }
+  return kernels;
+}
+
 using Algorithms = std::map<std::string, std::vector<std::string>>;
 
 absl::StatusOr<Algorithms> ReadAlgorithms(const Json& json, const std::string& where) {
@@ -162,7 +215,7 @@ absl::StatusOr<Algorithms> ReadAlgorithms(const Json& json, const std::string& w
 }
 
 absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms,
-                                  const std::string& where) {
+                                  const Kernels& kernels, const std::string& where) {
   ChoiceRow row;
   RETURN_IF_ERROR(CheckKeys(json, {"when", "choice", "assumed", "evidence"}, where));
   ASSIGN_OR_RETURN(row.when, ReadCondition(json.value("when", Json::object()), where + ".when"));
@@ -172,7 +225,7 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
   const Json choice = json.value("choice", Json::object());
   RETURN_IF_ERROR(CheckKeys(choice,
                             {"as", "emitter", "strategy", "colors", "colors_per_axis", "phases",
-                             "phases_per_axis", "asynchronous", "by"},
+                             "phases_per_axis", "asynchronous", "by", "kernel"},
                             at));
   if (choice.contains("as") && choice["as"] != KindName(CollectiveKind::kAllReduce)) {
     return UserError(at + ".as must be all-reduce");
@@ -204,6 +257,17 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
     }
     row.families = by->second;
   }
+  std::string kernel;
+  RETURN_IF_ERROR(ReadText(choice, "kernel", at, &kernel));
+  if (!kernel.empty()) {
+    const auto found = kernels.find(kernel);
+    if (found == kernels.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, each] : kernels) names.push_back(name);
+      return NoSuch(at + ".kernel", "kernel", kernel, names);
+    }
+    row.kernel = found->second;
+  }
   return row;
 }
 
@@ -224,8 +288,8 @@ bool Condition::Holds(CollectiveKind kind, std::string_view chip, const Facts& f
 absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::string& where) {
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) return UserError(where + " is no JSON");
-  RETURN_IF_ERROR(
-      CheckKeys(root, {"source", "swept", "algorithms", "rings", "offloads", "choices"}, where));
+  RETURN_IF_ERROR(CheckKeys(
+      root, {"source", "swept", "algorithms", "kernels", "rings", "offloads", "choices"}, where));
   for (const char* key : {"swept", "algorithms", "rings", "offloads", "choices"}) {
     if (!root.contains(key)) return UserError(fmt::format("{}: {} is missing", where, key));
   }
@@ -244,11 +308,13 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
   }
   ASSIGN_OR_RETURN(const Algorithms algorithms,
                    ReadAlgorithms(root["algorithms"], where + ".algorithms"));
+  ASSIGN_OR_RETURN(const Kernels kernels,
+                   ReadKernels(root.value("kernels", Json::object()), where + ".kernels"));
   ASSIGN_OR_RETURN(table.rings, ReadConditions(root["rings"], where + ".rings"));
   ASSIGN_OR_RETURN(table.offloads, ReadConditions(root["offloads"], where + ".offloads"));
   if (!root["choices"].is_array()) return UserError(where + ".choices must be a list of rows");
   for (size_t i = 0; i < root["choices"].size(); ++i) {
-    ASSIGN_OR_RETURN(ChoiceRow row, ReadRow(root["choices"][i], algorithms,
+    ASSIGN_OR_RETURN(ChoiceRow row, ReadRow(root["choices"][i], algorithms, kernels,
                                             fmt::format("{}.choices[{}]", where, i)));
     table.rows.push_back(std::move(row));
   }
@@ -303,6 +369,7 @@ std::string TextOf(const ChoiceRow& row) {
   if (row.families.empty()) parts.emplace_back(row.asynchronous ? "start and done" : "synchronous");
   if (!row.assumed.empty()) parts.push_back(row.assumed);
   if (!row.families.empty()) parts.push_back("here: " + configs::Join(row.families, ", "));
+  if (row.kernel) parts.push_back("kernel: " + row.kernel->name);
   return configs::Join(parts, ", ");
 }
 

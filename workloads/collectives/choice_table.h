@@ -6,7 +6,8 @@
 // decides. A row either says what the compiler prints (emitter, strategy, colors, phases) and which
 // of our algorithms do that, or that the collective is done as an all-reduce, which is then looked
 // up in its turn. Two smaller lists of conditions say through which groups the compiler threads one
-// ring, and which collectives it hands to the SparseCores where nothing else decides that.
+// ring, and which collectives it hands to the SparseCores where nothing else decides that; a list
+// of kernels says how the code of a choice goes through its operand (sum_kernel.h).
 //
 // What a row rests on is its evidence, which decides nothing: how many collectives of the sweep in
 // validation/collectives come to it and agree, between which sizes a bound must lie, the compiler's
@@ -25,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/collectives/sum_kernel.h"
 
 namespace tpusim::collectives {
 
@@ -92,6 +94,7 @@ struct ChoiceRow {
   bool asynchronous = false;
   std::vector<std::string> families;  // that do what is printed, the first that applies counts
   std::string assumed;                // what was taken where nothing is printed
+  std::optional<SumKernel> kernel;    // of sums
 };
 
 struct ChoiceTable {

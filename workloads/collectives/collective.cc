@@ -161,6 +161,9 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
   Plan no_hops = candidate.plan;
   no_hops.hop_latency = Picoseconds(0);
   for (Dimension& dimension : no_hops.dimensions) dimension.dcn_latency = Picoseconds(0);
+  no_hops.barriers = no_hops.refill = Picoseconds(0);
+  no_hops.reads.clear();
+  no_hops.writes.clear();
   const Picoseconds moving = TimeOf(no_hops, config.chip) - use.latency;
   const std::vector<Dimension>& dimensions = candidate.plan.dimensions;
   // One color takes the dimensions in turns, several keep all of them busy.

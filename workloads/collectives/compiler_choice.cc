@@ -102,6 +102,7 @@ void Take(const ChoiceRow& row, int axes, CompilerChoice& choice) {
   choice.phases = row.phases + row.phases_per_axis * axes;
   choice.asynchronous = row.asynchronous;
   choice.families = row.families;
+  choice.kernel = row.kernel;
   if (choice.kind == choice.of) return;
   for (std::string& family : choice.families) family.insert(0, "as-all-reduce:");
 }
@@ -181,6 +182,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
     if (const std::optional<size_t> row = RowOf(query.stated, axes, table)) {
       choice.rows.push_back(*row);
       Take(table.rows[*row], axes, choice);
+      if (query.chip != query.policy.like) choice.kernel.reset();
       return choice;
     }
     CompilerQuery unstated = query;
@@ -207,6 +209,8 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
     choice.rows.push_back(*first);
     if (!row.as_all_reduce || at.kind == CollectiveKind::kAllReduce) {
       Take(row, static_cast<int>(facts[static_cast<size_t>(Fact::kAxes)]), choice);
+      // Another chip may be taken to choose alike; nobody has seen the code that it runs.
+      if (query.chip != query.policy.like) choice.kernel.reset();
       choice.assumption =
           row.assumed.empty() ? ExtrapolationOf(query, table) : kAbout + row.assumed;
       return choice;

@@ -72,8 +72,9 @@ struct CompilerChoice {
   bool asynchronous = false;  // permutes only: start and done
   // Families of algorithms that do this, the first that applies counts; empty: the fastest.
   std::vector<std::string> families;
-  std::string assumption;    // "" where the choice is known
-  std::vector<size_t> rows;  // of the table that led here
+  std::optional<SumKernel> kernel;  // of the chip's own code
+  std::string assumption;           // "" where the choice is known
+  std::vector<size_t> rows;         // of the table that led here
 };
 CompilerChoice ChoiceOfCompiler(const CompilerQuery& query,
                                 const ChoiceTable& table = CompilerChoices());

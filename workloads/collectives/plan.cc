@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
 #include "workloads/collectives/slots.h"
@@ -129,7 +130,18 @@ Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Byte
 
 Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip) {
   TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no dimensions");
-  Picoseconds time(0);
+  const auto idle = [&chip](Picoseconds idles) {
+    return ToTime(ToCycles(idles, chip.clock), chip.clock);
+  };
+  Picoseconds copies(0);
+  for (const Bytes bytes : plan.reads) {
+    copies += chip.dma.start_latency + TransferTime(bytes, configs::HbmRate(chip));
+  }
+  for (const Bytes bytes : plan.writes) {
+    copies += chip.dma.write_start_latency + TransferTime(bytes, configs::HbmRate(chip));
+  }
+  Picoseconds time = copies * plan.spans + idle(plan.barriers) +
+                     idle(plan.barriers + plan.refill) * (plan.spans - 1);
   const bool scatters = plan.kind == CollectiveKind::kReduceScatter;
   if (scatters || plan.kind == CollectiveKind::kAllReduce) {
     time += SlottedTime(plan, /*sums=*/true);

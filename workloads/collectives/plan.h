@@ -6,7 +6,7 @@
 // rotated orders, so that every dimension carries a k-th at any time; with twice as many, half of
 // them go round the rings one way and half the other. Parts may have weights, and phases slots of
 // time (slots.h, weighted_colors.h). A reduce-scatter is the mirror image, an all-reduce one after
-// the other.
+// the other. What a kernel of the TPU compiler adds up goes span by span (sum_kernel.h).
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
 
@@ -42,6 +42,13 @@ struct Plan {
   // is in place of an all-gather, the part of the result after one that is in place of a
   // reduce-scatter.
   Bytes zeros_before, slice_after;
+  // Equal parts of the data that are done one after the other (sum_kernel.h). Each has barriers
+  // before it and copies between HBM and VMEM around it that nothing hides; all but one also take
+  // `refill`, as their phases begin anew.
+  int64_t spans = 1;
+  Picoseconds barriers{0}, refill{0};
+  std::vector<Bytes> reads, writes;
+  bool in_vmem = false;  // all of a span is in VMEM while it travels
   // Unit of the transfers, per color: one half (if shards are halved) of its part of
   // one shard, rounded up to whole elements so that all members do the same.
   std::vector<Bytes> chunk_bytes;
@@ -65,7 +72,7 @@ int64_t NumberOf(const Plan& plan, const Position& position);
 // Chunks for parts in the order of `positions`.
 std::vector<Bytes> ChunkBytesFor(const CollectiveRequest& request, const Plan& plan,
                                  const std::vector<Position>& positions);
-// Closed form with launch, without the copies.
+// Closed form with launch, without the copies of an all-reduce that stands for another collective.
 Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip);
 
 }  // namespace tpusim::collectives

@@ -127,6 +127,13 @@ class BodyInterpreter {
            static_cast<size_t>(link.direction);
   }
 
+  Picoseconds TimeOf(const isa::Dma& dma) const {
+    if (dma.from == dma.to) return timing::LocalCopy(config_.chip, dma.to, dma.bytes, 2);
+    const bool reads = dma.to == isa::MemorySpace::kVmem;
+    return (reads ? config_.chip.dma.start_latency : config_.chip.dma.write_start_latency) +
+           TransferTime(dma.bytes, configs::HbmRate(config_.chip));
+  }
+
   void Sleep(int64_t d, Picoseconds time) {
     devices_[d].asleep = true;
     events_.push({(now_ + time).value(), d, -1});
@@ -151,8 +158,7 @@ class BodyInterpreter {
       } else if (const auto* block = std::get_if<isa::Block>(&kind)) {
         Sleep(d, ToTime(block->latency, config_.chip.clock));
       } else if (const auto* dma = std::get_if<isa::Dma>(&kind)) {
-        Sleep(d,
-              timing::LocalCopy(config_.chip, dma->to, dma->bytes, dma->from == dma->to ? 2 : 1));
+        Sleep(d, TimeOf(*dma));
       } else {
         Send(d, std::get<isa::Rdma>(kind));
       }
