@@ -36,7 +36,8 @@ bool ExpandIn(Computation& computation) {
   if (gone.empty()) return false;
   // A tuple that only a barrier took.
   for (Instruction* i : computation.schedule()) {
-    if (i->opcode() != Opcode::kTuple || i == computation.root() || i->has_control_edges()) continue;
+    if (i->opcode() != Opcode::kTuple || i == computation.root() || i->has_control_edges())
+      continue;
     bool read = false;
     for (const Instruction* user : i->users()) read = read || !gone.contains(user);
     if (!read && !i->users().empty()) gone.insert(i);
