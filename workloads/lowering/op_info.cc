@@ -37,6 +37,7 @@ std::string CategoryOf(const Instruction& i) {
       return "convolution fusion";
     case Opcode::kFusion:
       if (i.attrs().fusion_kind() == "kOutput") return "convolution fusion";
+      if (i.attrs().fusion_kind() == "kCustom") return "custom fusion";
       return i.attrs().fusion_kind() == "kInput" ? "input fusion" : "loop fusion";
     case Opcode::kTranspose:
     case Opcode::kCopy:
