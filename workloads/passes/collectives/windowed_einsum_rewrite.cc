@@ -9,7 +9,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
-#include "workloads/passes/layout/layout.h"
+#include "workloads/passes/pipeline/element_orders.h"
 
 namespace tpusim::passes {
 namespace {
@@ -254,8 +254,8 @@ class Rewriter {
     return Unpack(loop, carried);
   }
 
-  // How the TPU compiler has the elements of such a loop lie (layout.h): row-major, but with the
-  // dimension of which pieces are cut out, put in or summed up not the fastest.
+  // How the TPU compiler has the elements of such a loop lie (element_orders.h): row-major, but
+  // with the dimension of which pieces are cut out, put in or summed up not the fastest.
   std::string OrdersOf(const std::vector<Instruction * State::*>& carried,
                        const Shape& tuple) const {
     std::vector<std::string> orders;

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/fusion/steps.h"
 
@@ -14,8 +15,8 @@ using hlo::Opcode;
 
 // Of one array that is the same everywhere.
 bool BeginsWithSplat(const Instruction& i) {
-  return i.opcode() == Opcode::kScatter && i.operands().size() == 3 && !i.has_control_edges() &&
-         i.operand(0)->opcode() == Opcode::kBroadcast &&
+  return i.opcode() == Opcode::kScatter && hlo::InPlaceResults(i).size() == 1 &&
+         !i.has_control_edges() && i.operand(0)->opcode() == Opcode::kBroadcast &&
          i.operand(0)->operand(0)->shape().IsScalar();
 }
 

@@ -14,8 +14,8 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/passes/layout/layout.h"
 #include "workloads/passes/layout/problem_builder.h"
+#include "workloads/passes/pipeline/element_orders.h"
 
 namespace tpusim::passes {
 
@@ -55,7 +55,7 @@ bool IsMadeByKernel(const Instruction& value) {
          value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
 }
 
-// By element of the state of a loop (layout.h); those that are not there are free.
+// By element of the state of a loop (element_orders.h); those that are not there are free.
 std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
   std::map<int64_t, Dims> orders;
   const std::string said = FrontendAttribute(loop, std::string(kElementOrders)).value_or("");
