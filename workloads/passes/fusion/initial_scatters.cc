@@ -5,6 +5,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/fusion/steps.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {
@@ -49,10 +50,11 @@ void Build(Instruction& scatter) {
 
 }  // namespace
 
-bool FuseInitialScatters(Computation& computation) {
+bool FuseInitialScatters(Computation& computation, const Records& records) {
   bool changed = false;
   for (Instruction* i : computation.PostOrder()) {
     if (!BeginsWithSplat(*i)) continue;
+    records.Add(reasons::kSplatInside, i->name());
     Build(*i);
     changed = true;
   }

@@ -73,7 +73,7 @@ bool BuildFusions(hlo::Computation& computation, const Plan& plan);
 // kCustom): embedding_gradient and train steps, compiled for v5e and v6e.
 //
 // Returns whether there was one.
-bool FuseInitialScatters(hlo::Computation& computation);
+bool FuseInitialScatters(hlo::Computation& computation, const Records& records);
 
 }  // namespace tpusim::passes::fusion
 

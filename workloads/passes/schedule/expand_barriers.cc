@@ -3,6 +3,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
@@ -28,10 +29,12 @@ void Expand(Instruction& barrier, std::unordered_set<const Instruction*>& gone) 
   gone.insert(&barrier);
 }
 
-bool ExpandIn(Computation& computation) {
+bool ExpandIn(Computation& computation, const Records& records) {
   std::unordered_set<const Instruction*> gone;  // looked up, never iterated
   for (Instruction* i : computation.schedule()) {
-    if (i->opcode() == Opcode::kOptBarrier && !i->has_control_edges()) Expand(*i, gone);
+    if (i->opcode() != Opcode::kOptBarrier || i->has_control_edges()) continue;
+    records.Add(reasons::kBarrierGone, i->name());
+    Expand(*i, gone);
   }
   if (gone.empty()) return false;
   // A tuple that only a barrier took.
@@ -57,7 +60,7 @@ bool ExpandIn(Computation& computation) {
 absl::StatusOr<bool> ExpandBarriers(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : context.facts->CallsOf(module).control()) {
-    if (ExpandIn(*computation)) changed = true;
+    if (ExpandIn(*computation, context.records)) changed = true;
   }
   return changed;
 }
