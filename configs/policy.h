@@ -44,14 +44,15 @@ struct Policy {
   // all-gathers are synchronous that no SparseCore runs.
   int64_t permutes_in_flight = 0, gathers_in_flight = 0, copies_in_flight = 0;
   int64_t host_copies_in_flight = 0;  // to and from the host
+  // On slices with more chips collective-permutes are synchronous.
+  int64_t async_permutes_most_chips = 0;
   // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then
   // values are computed again.
   int64_t scheduled_percent = 0, rematerialized_percent = 0;
 
   // --- Windowed einsums (passes/collectives/windowed_einsum.h) ---
   // A product and its collective become one where the product has this many FLOPs per byte of the
-  // whole array, times two over the group's size; 0: never. Not on slices where permutes are
-  // synchronous.
+  // whole array, times two over the group's size; 0: never.
   int64_t windowed_flops_per_byte = 0;
   bool windowed_gathers = false, windowed_scatters = false;  // the two forms
   // Arrays of at least this size become one whatever that ratio; -1: the ratio decides.

@@ -34,6 +34,7 @@ std::vector<Parameter> PolicyParameters() {
       VALUE(reduce_scatter_combined_buffers, "count", kCountOrNone, "buffers there of every piece that is left to a device"),
       VALUE(all_gather_reuse_distance, "instructions", kCountOrNone, "a use of an all-gather that is further away than this from the one before gathers again"),
       VALUE(permutes_in_flight, "count", kCount, "collective-permutes that may be in flight"),
+      VALUE(async_permutes_most_chips, "count", kCountOrNone, "chips of the largest slice with asynchronous collective-permutes"),
       VALUE(gathers_in_flight, "count", kCountOrNone, "asynchronous all-gathers that may be in flight; 0: they are synchronous"),
       VALUE(copies_in_flight, "count", kCount, "copies between memories of the chip that may be in flight"),
       VALUE(host_copies_in_flight, "count", kCount, "copies to the host, and from it, that may be in flight"),

@@ -214,43 +214,103 @@ def one_hot_loss(x: jax.Array, head: jax.Array, targets: jax.Array) -> jax.Array
     return jnp.mean(entropy(logits, jax.nn.one_hot(targets, VOCABULARY, dtype=logits.dtype)))
 
 
+@jax.custom_vjp
+def streamed_entropy(x: jax.Array, weight: jax.Array, targets: jax.Array) -> jax.Array:
+    """The sum of cross-entropies of rows of `x`, of which few logits exist at a time.
+
+    As the source's pages have it (tokamax, `chunked_xla`): loops over rows and columns, forward for
+    the logarithms of sums alone, and a gradient by hand that makes the logits once more and adds to
+    float32 gradients in place. `weight` is [width, vocabulary]; columns that fill up the last part
+    are zeros and count.
+    """
+    return streamed_forward(x, weight, targets)[0]
+
+
+def columns_of(weight: jax.Array) -> tuple[jax.Array, int]:
+    """The weight in whole parts, and how many."""
+    count = -(-weight.shape[1] // COLUMNS)
+    return jnp.pad(weight, ((0, 0), (0, count * COLUMNS - weight.shape[1]))), count
+
+
+def part(array: jax.Array, *starts: jax.Array | int) -> jax.Array:
+    """ROWS of an array of rows (one start), or COLUMNS of one of columns (two)."""
+    if len(starts) == 2:
+        return lax.dynamic_slice(array, starts, (array.shape[0], COLUMNS))
+    return lax.dynamic_slice_in_dim(array, starts[0], ROWS)
+
+
+def is_wanted(targets: jax.Array, column: jax.Array) -> jax.Array:
+    """Which of COLUMNS from `column` on is each row's target, as ones and zeros."""
+    return jax.nn.one_hot(targets - column, COLUMNS, dtype=jnp.float32)
+
+
+def streamed_forward(x: jax.Array, weight: jax.Array, targets: jax.Array) -> tuple[jax.Array, Any]:
+    """The sum, and what its gradient needs."""
+    padded, count = columns_of(weight)
+
+    def of_rows(n: jax.Array, carry: Any) -> Any:
+        every, loss = carry
+
+        def of_columns(k: jax.Array, carry: Any) -> Any:
+            total, wanted = carry
+            here = part(targets, n * ROWS)
+            logits = jnp.dot(part(x, n * ROWS), part(padded, 0, k * COLUMNS))
+            total = jnp.logaddexp(total, jax.nn.logsumexp(logits, axis=-1))
+            return total, wanted + jnp.sum(logits * is_wanted(here, k * COLUMNS), axis=-1)
+
+        start = (jnp.full((ROWS,), -jnp.inf), jnp.zeros((ROWS,)))
+        total, wanted = lax.fori_loop(0, count, of_columns, start)
+        every = lax.dynamic_update_slice(every, total, (n * ROWS,))
+        return every, loss + jnp.sum(total) - jnp.sum(wanted)
+
+    start = (jnp.zeros(x.shape[:1]), jnp.zeros(()))
+    every, loss = lax.fori_loop(0, x.shape[0] // ROWS, of_rows, start)
+    return loss, (x, weight, targets, every)
+
+
+def streamed_backward(kept: Any, gradient: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+    """Gradients of the rows and of the weight."""
+    x, weight, targets, every = kept
+    padded, count = columns_of(weight)
+
+    def of_rows(n: jax.Array, carry: Any) -> Any:
+        all_rows, of_weight = carry
+        total, here = part(every, n * ROWS), part(targets, n * ROWS)
+        rows = part(x, n * ROWS)
+
+        def of_columns(k: jax.Array, carry: Any) -> Any:
+            of_x, of_weight = carry
+            columns = part(padded, 0, k * COLUMNS)
+            logits = jnp.dot(rows, columns)
+            change = jnp.exp(logits - total[:, None]) - is_wanted(here, k * COLUMNS)
+            of_x += jnp.dot(change, columns.T)
+            added = part(of_weight, 0, k * COLUMNS) + jnp.dot(rows.T, change)
+            return of_x, lax.dynamic_update_slice(of_weight, added, (0, k * COLUMNS))
+
+        start = (jnp.zeros((ROWS, WIDTH)), of_weight)
+        of_x, of_weight = lax.fori_loop(0, count, of_columns, start)
+        return lax.dynamic_update_slice(all_rows, of_x, (n * ROWS, 0)), of_weight
+
+    start = (jnp.zeros(x.shape), jnp.zeros(padded.shape))
+    of_x, of_weight = lax.fori_loop(0, x.shape[0] // ROWS, of_rows, start)
+    of_weight = of_weight[:, : weight.shape[1]]
+    return (of_x * gradient).astype(x.dtype), (of_weight * gradient).astype(weight.dtype), None
+
+
+streamed_entropy.defvjp(streamed_forward, streamed_backward)
+
+
 def chunked_loss(mesh: AnyMesh, x: jax.Array, head: jax.Array, targets: jax.Array) -> jax.Array:
     """Rows and columns of logits in turn, each device for its own; nothing of them is kept."""
     rows, whole = PartitionSpec("fsdp"), PartitionSpec()
 
-    def local(x: jax.Array, head: jax.Array, targets: jax.Array) -> jax.Array:
-        wide = x.astype(jnp.float32).reshape(-1, ROWS, WIDTH)
-        columns = -(-VOCABULARY // COLUMNS)
-        padded = jnp.pad(head, ((0, columns * COLUMNS - VOCABULARY), (0, 0)))
-        tiles = padded.reshape(columns, COLUMNS, WIDTH)
-
-        @jax.checkpoint
-        def of_rows(x: jax.Array, targets: jax.Array) -> jax.Array:
-            @jax.checkpoint
-            def step(carry: Any, part: Any) -> tuple[Any, None]:
-                most, total, wanted = carry
-                index, weight = part
-                logits = times(x, weight.astype(jnp.float32))
-                column = index * COLUMNS + jnp.arange(COLUMNS)
-                logits = jnp.where(column < VOCABULARY, logits, -1e30)
-                higher = jnp.maximum(most, lax.stop_gradient(logits.max(axis=-1)))
-                total = total * jnp.exp(most - higher)
-                total += jnp.sum(jnp.exp(logits - higher[:, None]), axis=-1)
-                here = column[None, :] == targets[:, None]
-                return (higher, total, wanted + jnp.sum(jnp.where(here, logits, 0), -1)), None
-
-            zeros = jnp.zeros((ROWS,), jnp.float32)
-            start = (zeros - 1e30, zeros, zeros)
-            (most, total, wanted), _ = lax.scan(step, start, (jnp.arange(columns), tiles))
-            return jnp.sum(jnp.log(total) + most - wanted)
-
-        parts = (wide, targets.reshape(-1, ROWS))
-        total, _ = lax.scan(lambda sum, part: (sum + of_rows(*part), None), jnp.zeros(()), parts)
-        return lax.psum(total, "fsdp")
+    def local(x: jax.Array, weight: jax.Array, targets: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.float32).reshape(-1, WIDTH)
+        return lax.psum(streamed_entropy(wide, weight, targets.reshape(-1)), "fsdp")
 
     total = jax.shard_map(
         local, mesh=mesh, in_specs=(rows, whole, rows), out_specs=whole, check_vma=False
-    )(x, head, targets)
+    )(x, head.T, targets)
     return total / targets.size
 
 

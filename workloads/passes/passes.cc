@@ -161,6 +161,8 @@ std::vector<Pass> Table() {
        RematerializeOver,
        {{"percent", "0", "of the usable HBM that may be live; 0: as the chip's compiler has it"}},
        /*keeps_facts=*/true},
+      {"expand-barriers", "Takes optimization barriers out, behind which arrays may lie anywhere",
+       Phase::kSchedule, Plain<ExpandBarriers>},
       {"memory-space-assignment", "Places arrays in VMEM or CMEM, with copies from and to HBM",
        Phase::kSchedule, Plain<AssignMemory>},
   };

@@ -38,6 +38,11 @@ bool OffLoads(const Instruction& i, const configs::SparseCoreParams& sparse_core
   return least > Bytes(0) && OperandBytes(i) >= least;
 }
 
+// The TPU compiler of v5e leaves permutes whole on slices above some size.
+bool HasAsyncPermutes(const Target& target) {
+  return target.config().topology.ChipsPerSlice() <= target.policy().async_permutes_most_chips;
+}
+
 // "all-reduce" to "all-reduces".
 std::string Plural(std::string_view kind) { return std::string(kind) + "s"; }
 
@@ -45,7 +50,8 @@ std::string Plural(std::string_view kind) { return std::string(kind) + "s"; }
 
 AsyncForm AsyncFormOf(const Instruction& i, const Target& target, const AsyncOptions& options) {
   const bool one = i.operands().size() == 1;
-  if (options.permutes && i.opcode() == Opcode::kCollectivePermute && one) {
+  if (options.permutes && i.opcode() == Opcode::kCollectivePermute && one &&
+      HasAsyncPermutes(target)) {
     return AsyncForm::kPermute;
   }
   if (options.offload && OffLoads(i, target.chip().sparse_core)) return AsyncForm::kOffLoaded;
@@ -63,6 +69,10 @@ std::string WhySynchronous(const Instruction& i, const Target& target) {
   if (i.operands().size() > 1 &&
       (i.opcode() == Opcode::kCollectivePermute || i.opcode() == Opcode::kAllGather)) {
     return fmt::format("{} of several arrays are synchronous", Plural(kind));
+  }
+  if (i.opcode() == Opcode::kCollectivePermute && !HasAsyncPermutes(target)) {
+    return fmt::format("permutes are synchronous on {} slices of more than {} chips", chip,
+                       target.policy().async_permutes_most_chips);
   }
   const Bytes least = LeastOffLoaded(i.opcode(), target.chip().sparse_core);
   if (least > Bytes(0)) {

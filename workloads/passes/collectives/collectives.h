@@ -13,7 +13,7 @@ namespace tpusim::passes {
 // Makes collectives asynchronous where the chip runs them beside compute: each is
 // cut into a start and a done, which the scheduler then pulls apart.
 //
-//   collective-permute   always
+//   collective-permute   on slices of up to compiler.async_permutes_most_chips chips
 //   off-loaded           all-gathers, all-reduces and reduce-scatters of at least
 //                        chip.sparse_core.offload_*_bytes per device: the SparseCores
 //                        run them (`async-start` on the thread "sparsecore")

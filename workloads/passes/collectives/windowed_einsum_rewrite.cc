@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,6 +9,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
+#include "workloads/passes/pipeline/element_orders.h"
 
 namespace tpusim::passes {
 namespace {
@@ -47,7 +51,10 @@ class Rewriter {
     if (IsGather()) {
       state.down = einsum_.collective->operand(0);
       state.up = ring_.Permute(state.down, Ring::Way::kUp, dot_);
-      state.result = einsum_.form == Form::kGatherFree ? Memory(dot_.shape()) : Zeros(dot_.shape());
+      // A loop that puts pieces in begins with zeros in memory: where the first piece goes depends
+      // on the device, and so it is not seen that all is written.
+      const bool unwritten = einsum_.form == Form::kGatherFree && steps_ == kStepsPerIteration;
+      state.result = unwritten ? Memory(dot_.shape()) : Zeros(dot_.shape());
     } else {
       state.sliced = einsum_.dot->operand(einsum_.operand);
       if (steps_ > kStepsPerIteration) {
@@ -243,7 +250,32 @@ class Rewriter {
     Instruction* loop =
         outside->Add(Opcode::kWhile, tuple, {start}, "windowed_" + dot_.name(), &dot_);
     loop->set_called({body, condition});
+    SetFrontendAttribute(loop, std::string(kElementOrders), OrdersOf(carried, tuple));
     return Unpack(loop, carried);
+  }
+
+  // How the TPU compiler has the elements of such a loop lie (element_orders.h): row-major, but
+  // with the dimension of which pieces are cut out, put in or summed up not the fastest.
+  std::string OrdersOf(const std::vector<Instruction * State::*>& carried,
+                       const Shape& tuple) const {
+    std::vector<std::string> orders;
+    for (size_t n = 0; n < carried.size(); ++n) {
+      Instruction* State::*const value = carried[n];
+      const bool sums = !IsGather() && (value == &State::down || value == &State::up);
+      const bool whole =
+          value == &State::other || value == &State::result || value == &State::sliced;
+      if (!whole && !sums) continue;
+      int64_t pieces = -1;
+      if (sums || (value == &State::result && einsum_.form == Form::kGatherFree)) {
+        pieces = einsum_.other_dim;
+      }
+      if (value == &State::sliced) pieces = einsum_.dim;
+      const int64_t rank = tuple.tuple[n + 1].rank();
+      std::vector<int64_t> order = hlo::RowMajor(rank);
+      if (rank > 1 && pieces == rank - 1) std::swap(order[0], order[1]);
+      orders.push_back(fmt::format("{}:{}", n + 1, fmt::join(order, ",")));
+    }
+    return fmt::format("{}", fmt::join(orders, ";"));
   }
 
   State Unpack(Instruction* tuple, const std::vector<Instruction * State::*>& carried) {

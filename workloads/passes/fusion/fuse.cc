@@ -54,6 +54,7 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
     const std::set<std::string> before =
         explains ? InstructionNames(*computation) : std::set<std::string>();
     changed |= fusion::BuildFusions(*computation, plan);
+    if (options.producers) changed |= fusion::FuseInitialScatters(*computation, context.records);
     if (explains) ExplainAlone(*computation, before, context.records);
   }
   return changed;

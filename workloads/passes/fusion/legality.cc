@@ -280,11 +280,15 @@ std::vector<int64_t> DomainOf(const Plan& plan, int g) {
 }
 
 // Whether `g`, which reads `value`, goes over it, or computes with slices of it, element by
-// element. (A slice alone is read where it lies by what needs it.)
+// element. Of index maps alone only a slice may: what needs it has it in memory, and the TPU
+// compiler writes equal slices of an array side by side (neighbours in a stencil, compiled for v5e).
 bool RunsOver(const Plan& plan, int g, int value, const std::vector<int64_t>& domain) {
   const Graph& graph = plan.graph();
   if (graph.At(value).shape().dims == domain) return true;
-  if (HasOnly(plan, g, hlo::IsIndexMap)) return false;
+  if (HasOnly(plan, g, hlo::IsIndexMap)) {
+    const std::vector<int>& members = plan.group(g).members;
+    if (members.size() != 1 || graph.At(members[0]).opcode() != Opcode::kSlice) return false;
+  }
   return std::all_of(graph.users[value].begin(), graph.users[value].end(), [&](int user) {
     const Instruction& i = graph.At(user);
     return !Contains(plan.group(g).members, user) ||

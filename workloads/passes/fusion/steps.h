@@ -66,6 +66,15 @@ bool ReuseResults(Plan& plan, const Records& records);
 // instruction: kOutput around a product, else kLoop; with several results it makes a tuple. Returns whether there was one.
 bool BuildFusions(hlo::Computation& computation, const Plan& plan);
 
+// Scatters into an array that is the same everywhere make it themselves.
+//
+// The table of zeros that the gradients of an embedding are added to would be written by a kernel
+// of its own and then read. The TPU compiler has the broadcast inside the scatter's fusion (of kind
+// kCustom): embedding_gradient and train steps, compiled for v5e and v6e.
+//
+// Returns whether there was one.
+bool FuseInitialScatters(hlo::Computation& computation, const Records& records);
+
 }  // namespace tpusim::passes::fusion
 
 #endif  // TPUSIM_WORKLOADS_PASSES_FUSION_STEPS_H_

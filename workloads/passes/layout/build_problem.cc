@@ -1,7 +1,13 @@
 // The module as a whole, and the families that only pass arrays on.
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -9,6 +15,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
+#include "workloads/passes/pipeline/element_orders.h"
 
 namespace tpusim::passes {
 
@@ -46,6 +53,27 @@ bool IsReadByKernel(const Instruction& value, const Instruction& user) {
 bool IsMadeByKernel(const Instruction& value) {
   return hlo::MovesThroughWindows(value.opcode()) &&
          value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
+}
+
+// By element of the state of a loop (element_orders.h); those that are not there are free.
+std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
+  std::map<int64_t, Dims> orders;
+  const std::string said = FrontendAttribute(loop, std::string(kElementOrders)).value_or("");
+  const char* at = said.data();
+  const char* const end = at + said.size();
+  Dims* order = nullptr;
+  while (at < end) {
+    int64_t number = 0;
+    at = std::from_chars(at, end, number).ptr;
+    const char then = at < end ? *at : ';';
+    if (then == ':') {
+      order = &orders[number];
+    } else if (order != nullptr) {
+      order->push_back(number);
+    }
+    ++at;
+  }
+  return orders;
 }
 
 }  // namespace
@@ -110,10 +138,15 @@ void ProblemBuilder::Add(const Instruction& i) {
     case Opcode::kRaggedDot:
       return;  // the arrays take what the padding allows
     case Opcode::kTuple:
-      return AddTuple(i);
+      if (!AddOrderedState(i)) AddTuple(i);
+      return;
     case Opcode::kGetTupleElement:
       UniteLeaves(*i.operand(0), i, LeavesBefore(*i.operand(0), i.attrs().tuple_index()));
-      if (opaque_tuples_.contains(i.operand(0))) Separate(i);
+      if (opaque_tuples_.contains(i.operand(0))) {
+        // What a loop has was made by no kernel of its own.
+        const bool of_loop = i.operand(0)->opcode() == Opcode::kWhile;
+        Separate(i, of_loop ? Link::Kind::kMove : Link::Kind::kCopy);
+      }
       return;
     case Opcode::kOptBarrier:
     case Opcode::kCopy:
@@ -161,6 +194,31 @@ void ProblemBuilder::AddTuple(const Instruction& i) {
     if (!IsMadeAnywhere(*o)) UniteLeaves(*o, i, 0, leaf);
     leaf += problem_.seen.at(o).size();
   }
+}
+
+// The state of a loop with such elements: they are copied on the way in if they lie otherwise, and
+// all that comes out may be copied.
+bool ProblemBuilder::AddOrderedState(const Instruction& i) {
+  if (i.users().size() != 1 || i.users()[0]->opcode() != Opcode::kWhile) return false;
+  const std::map<int64_t, Dims> orders = OrdersOfElements(*i.users()[0]);
+  if (orders.empty()) return false;
+  opaque_tuples_.insert(i.users()[0]);
+  size_t leaf = 0;
+  for (size_t n = 0; n < i.operands().size(); ++n) {
+    const Instruction& o = *i.operand(n);
+    const auto order = orders.find(static_cast<int64_t>(n));
+    const bool ordered = order != orders.end() && std::ssize(order->second) == o.shape().rank() &&
+                         HasOrder(o.shape());
+    if (ordered && !IsMadeAnywhere(o)) {
+      const int32_t wanted = Want(i, n, IsMadeByKernel(o) ? Link::Kind::kCopy : Link::Kind::kMove);
+      problem_.made[&i][leaf] = problem_.seen[&i][leaf] = wanted;
+    } else if (!IsMadeAnywhere(o)) {
+      UniteLeaves(o, i, 0, leaf);
+    }
+    if (ordered) problem_.fixed.emplace(Made(i, leaf), order->second);
+    leaf += problem_.seen.at(&o).size();
+  }
+  return true;
 }
 
 // What goes into a computation and comes out of it keeps its layout, and so do carries.

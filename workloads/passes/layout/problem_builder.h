@@ -49,6 +49,7 @@ class ProblemBuilder {
   void AddArgument(const hlo::Instruction& i);
   void FixResults();
   void AddTuple(const hlo::Instruction& i);
+  bool AddOrderedState(const hlo::Instruction& tuple);
   void AddCallees(const hlo::Instruction& i);
   void AddElementwise(const hlo::Instruction& i);
   void AddCollective(const hlo::Instruction& i);

@@ -223,6 +223,12 @@ inline constexpr Reason kHostCopyAsync{
     "async-host-copies.cut", kChanged,
     "{subject} is cut into a start and a done: it moves between the host's memory and HBM"};
 
+inline constexpr Reason kBarrierGone{"expand-barriers.gone", kChanged,
+                                     "{subject} is taken out: the order is fixed"};
+
+inline constexpr Reason kSplatInside{"fusion.splat-inside", kChanged,
+                                     "{subject} makes the array that it begins with itself"};
+
 inline constexpr Reason kDemoted{
     "demote-async.demoted", kChanged,
     "{subject} is synchronous again: no product is between it and {done}"};

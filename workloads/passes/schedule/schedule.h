@@ -55,6 +55,16 @@ absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
 // Of computations that are scheduled; their schedules stay up to date.
 absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context);
 
+// Optimization barriers have done their work once the order is fixed.
+//
+// A barrier (layers that are computed again have one) keeps what is before it apart from what is
+// behind it until operations are fused and ordered: a slice of a stack that goes through one is
+// a kernel of its own. It takes no time and no memory and is in no module that the TPU compiler
+// wrote: what goes through one may lie in VMEM like everything else.
+//
+// Of computations that are scheduled; their schedules stay up to date.
+absl::StatusOr<bool> ExpandBarriers(hlo::Module& module, const PassContext& context);
+
 // Why the main stream has to wait for a collective, from the order that the compiler chose.
 //
 // A synchronous collective is waited for because it is synchronous (WhySynchronous). The
