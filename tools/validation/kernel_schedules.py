@@ -54,8 +54,12 @@ def operations() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
         found[f"{op}_s32"] = (getattr(lax, op), [jnp.int32, jnp.int32])
     found["div_constant_s32"] = (lambda x: x // 7, [jnp.int32])
     found["sin_cos_f32"] = (lambda x: (lax.sin(x), lax.cos(x)), [jnp.float32])
-    for source, target in (("f32", "bf16"), ("bf16", "f32"), ("f32", "s32"), ("s8", "f32")):
-        kinds = {"f32": jnp.float32, "bf16": jnp.bfloat16, "s32": jnp.int32, "s8": jnp.int8}
+    kinds = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16}
+    kinds |= {"s32": jnp.int32, "s8": jnp.int8}
+    for source, target in (
+        *(("f32", "bf16"), ("bf16", "f32"), ("f32", "s32"), ("s8", "f32")),
+        *(("f16", "f32"), ("f32", "f16")),
+    ):
         found[f"{source}_to_{target}"] = (lambda x, t=kinds[target]: x.astype(t), [kinds[source]])
     return found
 

@@ -55,7 +55,14 @@ class DotKernelBuilder {
         weights_(weights),
         p_(product),
         unit_n_(target.chip().mxu.columns),
-        unit_k_(target.chip().mxu.rows) {
+        unit_k_(target.chip().mxu.rows),
+        cores_along_columns_(target.chip().CoresPerDevice()) {
+    const bool packed = p_.format == isa::NumberFormat::kBf16;  // others are widened either way
+    if (packed && ContractsAlongLanes(weights)) {
+      turned_ = target.chip();
+      turned_->mxu.weight_rows_per_cycle =
+          std::min(turned_->mxu.weight_rows_per_cycle, kTurnedRowsPerCycle);
+    }
     sides_.lhs = InputsBehind(view, dot, 1 - weights);
     sides_.rhs = InputsBehind(view, dot, weights);
     std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
@@ -198,14 +205,25 @@ class DotKernelBuilder {
     of_positions *= grid.positions;
     batch = std::min(batch, p_.batch);
     const int64_t cores = target_.chip().CoresPerDevice();
-    int64_t* const dealt = n > 1 ? &n : m > 1 ? &m : batch > 1 ? &batch : nullptr;
+    int64_t* const outside = grid.rows_outside ? &m : &n;
+    int64_t* const inside = grid.rows_outside ? &n : &m;
+    int64_t* const dealt = *outside > 1  ? outside
+                           : *inside > 1 ? inside
+                           : batch > 1   ? &batch
+                                         : nullptr;
     const bool deals = cores > 1 && dealt != nullptr && *dealt % cores == 0;
-    const uint32_t dealt_bit = dealt == &n   ? 1U << kOuter
-                               : dealt == &m ? 1U << kInner
-                                             : 1U << kBatch;
+    const uint32_t dealt_bit = dealt == outside  ? 1U << kOuter
+                               : dealt == inside ? 1U << kInner
+                                                 : 1U << kBatch;
     if (deals) *dealt /= cores;
+    // Columns that are not dealt out are those of every core; a side that both cores need is
+    // computed by both (the columns of a batch may be its products).
+    const bool columns = deals && dealt == &n, rows = deals && dealt == &m;
+    cores_along_columns_ = columns ? cores : 1;
+    lhs_copies_ = columns && p_.batch == 1 ? cores : 1;
+    rhs_copies_ = rows && p_.batch == 1 ? cores : 1;
     Bytes scratch(0);
-    isa::Kernel kernel = Build(batch, m, n, grid.depth, /*n_outer=*/true, scratch);
+    isa::Kernel kernel = Build(batch, m, n, grid.depth, !grid.rows_outside, scratch);
     for (isa::Window& w : kernel.windows) {
       const bool shared = w.kind == isa::WindowKind::kInput && (w.moves_with & dealt_bit) == 0;
       if (deals && shared) w.bytes = w.bytes * cores;
@@ -246,9 +264,11 @@ class DotKernelBuilder {
       work.pop_back();
       for (const Instruction* user : i->users()) {
         if (!IsMember(*user)) continue;
-        if (hlo::IsElementwise(*user) && user->shape().rank() > reduction.shape().rank()) {
-          return true;
-        }
+        // Over all of a row at every element: a reduction and its broadcast in one.
+        const bool spread = reduction.opcode() == Opcode::kReduceWindow
+                                ? reduction.shape().dims == reduction.operand(0)->shape().dims
+                                : user->shape().rank() > reduction.shape().rank();
+        if (hlo::IsElementwise(*user) && spread) return true;
         if (user->opcode() != Opcode::kTuple) work.push_back(user);
       }
     }
@@ -388,8 +408,9 @@ class DotKernelBuilder {
       block.eup += work.eup;
       block.xlu += work.xlu;
     };
-    add(kernels::BlockOf(lhs_work_, lhs_blocks));
-    add(kernels::BlockOf(rhs_work_, rhs_blocks));
+    const isa::Block into_lhs = kernels::BlockOf(lhs_work_ * lhs_copies_, lhs_blocks);
+    add(into_lhs);
+    add(kernels::BlockOf(rhs_work_ * rhs_copies_, rhs_blocks));
     const isa::Block epilogue = kernels::BlockOf(epilogue_work_, kernel.FullSteps());
     if (waits_for_product_) {
       isa::Block alone;
@@ -400,6 +421,60 @@ class DotKernelBuilder {
     } else {
       add(epilogue);
     }
+    block.latency += WaitForComputedRows(block, into_lhs) + WaitForTurnedWeights(block);
+  }
+
+  // Weights that have the contraction along the lanes are turned on their way into the arrays.
+  // Schedules of the TPU compiler have a vmatpush.xpose of 8 rows in the time of a vmatpush of 16,
+  // 4 cycles. Many rows of the other side hide it.
+  static constexpr double kTurnedRowsPerCycle = 2;
+  Cycles WaitForTurnedWeights(const isa::Block& block) const {
+    if (!turned_) return Cycles(0);
+    return timing::TimeBlock(*turned_, block).total -
+           timing::TimeBlock(target_.chip(), block).total;
+  }
+
+  // Rows that are computed are computed on their way to the first columns of weights and lie in
+  // VMEM for the others: what the vector unit takes for them is beside one sweep over the rows,
+  // not beside all of the product. Half of a core's arrays stand beside each other along the
+  // columns, the others along the contraction. (Schedules of the TPU compiler: GELU in the operand
+  // of bf16[2048,4096] x [4096,1024] keeps the vector unit full for the first quarter of the
+  // columns and leaves it empty for the rest, on v5e as on v6e.) Where the contraction is along
+  // the sublanes of the rows, they come piece by piece and are gone when all columns have had
+  // them: that overlaps.
+  Cycles WaitForComputedRows(const isa::Block& block, const isa::Block& into_lhs) const {
+    const configs::ChipParams& chip = target_.chip();
+    if (!ContractsAlongLanes(1 - weights_)) return Cycles(0);
+    const int64_t at_once =
+        chip.mxu.columns * std::max<int64_t>(1, chip.mxu.count / 2) * cores_along_columns_;
+    const int64_t sweeps = CeilDiv(block.mxu.n, at_once);
+    // Pops and the epilogue belong to each sweep alike.
+    isa::Block first = into_lhs, others;
+    const auto share = [&](int64_t isa::Block::*slot) {
+      const int64_t rest = block.*slot - into_lhs.*slot;
+      others.*slot = rest - rest / sweeps;
+      first.*slot += rest / sweeps;
+    };
+    for (const auto slot : {&isa::Block::valu, &isa::Block::eup, &isa::Block::xlu}) share(slot);
+    const timing::BlockCycles all = timing::TimeBlock(chip, block);
+    const Cycles swept(all.mxu.value() / sweeps);
+    const Cycles phases = std::max(timing::TimeBlock(chip, first).vpu, swept) +
+                          std::max(timing::TimeBlock(chip, others).vpu, all.mxu - swept);
+    return std::max(Cycles(0), phases - std::max(all.mxu, all.vpu));
+  }
+
+  // Does the operand of the product have the contracting dimension along the lanes?
+  bool ContractsAlongLanes(int operand) const {
+    const Shape& shape = dot_.operand(operand)->shape();
+    const auto along_lanes = [&shape](int64_t d) { return hlo::PlaceFromMinor(shape, d) == 0; };
+    if (dot_.opcode() == Opcode::kConvolution) {
+      const auto& numbers = dot_.attrs().convolution_dimension_numbers();
+      return along_lanes(operand == 0 ? numbers.input_feature_dimension()
+                                      : numbers.kernel_input_feature_dimension());
+    }
+    const hlo::DotDims dims = hlo::GetDotDims(dot_);
+    return std::ranges::any_of(operand == 0 ? dims.lhs_contracting : dims.rhs_contracting,
+                               along_lanes);
   }
 
   const KernelView& view_;
@@ -410,6 +485,9 @@ class DotKernelBuilder {
   int64_t unit_n_, unit_k_;  // blocks are whole multiples of
   Sides sides_;
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
+  std::optional<configs::ChipParams> turned_;  // the chip, if it has to turn weights
+  int64_t cores_along_columns_;
+  double lhs_copies_ = 1, rhs_copies_ = 1;  // of a computed side
   bool waits_for_product_ = false;
   bool whole_m_ = false, whole_n_ = false;  // extents that a block has to hold whole
 };
@@ -467,10 +545,11 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
       // What slides or falls into groups has sides that are no matrices.
       const bool matrices = product.groups.empty() && product.halo_rows == 0 &&
                             product.row_elements == 1 && !product.packs_taps;
-      if (matrices && ExchangesOperands(*dot, *stated, *grid, target)) {
+      const auto exchanged = GridOfExchanged(*dot, *stated, *grid, target);
+      if (matrices && exchanged) {
         DotKernelBuilder other(view, target, *dot, Exchanged(product), /*weights=*/0);
         RETURN_IF_ERROR(other.SumVectorWork());
-        isa::Kernel kernel = other.BuildStated(*grid);
+        isa::Kernel kernel = other.BuildStated(*exchanged);
         if (FitsStated(kernel, target)) return kernel;
       }
       isa::Kernel kernel = builder.BuildStated(*grid);

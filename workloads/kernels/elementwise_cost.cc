@@ -14,6 +14,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
+#include <string>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -156,6 +157,12 @@ double ComplexFactor(Opcode op) {
   return std::ranges::find(kPerComponent, op) != std::end(kPerComponent) ? 1 : 4;
 }
 
+// The TPU compiler widens operations on bf16 to f32 where the units have no bf16, and writes down
+// that it did; what they give is rounded to bf16 again.
+bool IsWidened(const Instruction& i) {
+  return i.attrs().backend_config().find("\"original_type\":\"BF16\"") != std::string::npos;
+}
+
 // The type that is computed on.
 PrimitiveType ComputedType(const Instruction& i) {
   const bool from_operand = i.opcode() == Opcode::kCompare || i.opcode() == Opcode::kConvert;
@@ -183,7 +190,7 @@ std::optional<VectorWork> ElementwiseCost(const Instruction& i, const target::Ta
   const bool divides = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kRemainder;
   // What is rounded to 16 bits needs no better quotient than the unit's.
   const bool quotient = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kLogistic;
-  const bool coarse = hlo::BitWidth(type) < 32 && quotient;
+  const bool coarse = quotient && (hlo::BitWidth(type) < 32 || IsWidened(i));
   const bool exact = !policy.transcendentals_refined || (coarse && !integer);
   std::optional<VectorWork> cost = WordCost(i.opcode(), exact);
   if (integer && divides) {

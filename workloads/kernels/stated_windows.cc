@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
@@ -92,13 +93,13 @@ std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t sp
   return grid;
 }
 
-bool ExchangesOperands(const hlo::Instruction& convolution, const StatedWindows& windows,
-                       const StatedGrid& grid, const target::Target& target) {
+std::optional<StatedGrid> GridOfExchanged(const hlo::Instruction& convolution,
+                                          const StatedWindows& windows, const StatedGrid& grid,
+                                          const target::Target& target) {
   const hlo::Shape& result = convolution.shape();
   const auto rank = static_cast<size_t>(result.rank());
-  if (convolution.opcode() != hlo::Opcode::kConvolution || grid.rows == grid.columns ||
-      windows.result.size() != rank) {
-    return false;
+  if (convolution.opcode() != hlo::Opcode::kConvolution || windows.result.size() != rank) {
+    return std::nullopt;
   }
   const configs::VpuParams& vpu = target.chip().vpu;
   const auto blocks_along = [&](int64_t d) {
@@ -108,8 +109,16 @@ bool ExchangesOperands(const hlo::Instruction& convolution, const StatedWindows&
     return CeilDiv(result.dims[static_cast<size_t>(d)], SaturatedProduct(window, unit));
   };
   const auto& numbers = convolution.attrs().convolution_dimension_numbers();
-  return blocks_along(numbers.output_feature_dimension()) == grid.rows &&
-         blocks_along(numbers.output_batch_dimension()) == grid.columns;
+  const int64_t rows = blocks_along(numbers.output_batch_dimension());
+  const int64_t columns = blocks_along(numbers.output_feature_dimension());
+  const bool turned = columns == grid.rows && rows == grid.columns;
+  const bool rows_along_lanes = hlo::PlaceFromMinor(result, numbers.output_batch_dimension()) == 0;
+  if (turned && (rows_along_lanes || grid.rows != grid.columns)) return grid;
+  if (!rows_along_lanes || columns != grid.columns || rows != grid.rows) return std::nullopt;
+  StatedGrid other = grid;
+  std::swap(other.columns, other.rows);
+  other.rows_outside = !grid.rows_outside;
+  return other;
 }
 
 }  // namespace tpusim::kernels

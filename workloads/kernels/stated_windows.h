@@ -43,17 +43,22 @@ bool FitsStated(const isa::Kernel& kernel, const target::Target& target);
 // The grid of a product, by what its blocks are a part of.
 struct StatedGrid {
   int64_t columns = 1, rows = 1, positions = 1, depth = 1;
+  bool rows_outside = false;  // of the two, rows step less often
 };
 // As the compiler orders the grid of a convolution, which is how it writes products: output
 // features, output batch, output positions, window positions, input features. Nothing: it has
 // another number of dimensions.
 std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions);
 
-// Whether the compiler has exchanged the operands of a product: what the grid has as columns are
-// rows of the instruction's result, and the left operand stays in the arrays. It does not say so,
-// but then the window of the result fits the grid that way only.
-bool ExchangesOperands(const hlo::Instruction& convolution, const StatedWindows& windows,
-                       const StatedGrid& grid, const target::Target& target);
+// The grid of a product with its left operand in the arrays, if the compiler has put it there;
+// rows of the instruction's result are columns then. Results leave the arrays with their columns
+// along the lanes: that is where rows of the result lie along the lanes (all 115 products of such
+// results in 33 modules of the corpus, EmitOutputBatchInLanes..., EmitInputBatchInLanes and
+// EmitReduceWindowSublane, and none of 329 others), if the window of the result fits the grid.
+// Elsewhere the compiler does not say so, but the window of the result fits the grid that way only.
+std::optional<StatedGrid> GridOfExchanged(const hlo::Instruction& convolution,
+                                          const StatedWindows& windows, const StatedGrid& grid,
+                                          const target::Target& target);
 
 }  // namespace tpusim::kernels
 

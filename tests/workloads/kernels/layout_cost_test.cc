@@ -84,6 +84,16 @@ TEST_F(LayoutCost, ABroadcastOfLanesThatStayLanesIsFree) {
   EXPECT_EQ(Of(Opcode::kBroadcast, other, {x}, {0, 2}).valu, 0);
 }
 
+// What the compiler has widened from bf16 is rounded to it again, and needs no refined quotient.
+TEST_F(LayoutCost, WidenedQuotientsAreNotRefined) {
+  const Shape all = F32({1024, 1024});
+  Instruction* quotient = m_.Add(Opcode::kDivide, all, {m_.Param(all), m_.Param(all)});
+  const double refined = VectorWorkOf(*quotient, target_)->valu;
+  quotient->mutable_attrs().set_backend_config(
+      R"({"float_type_correction_info":{"original_type":"BF16"}})");
+  EXPECT_EQ(VectorWorkOf(*quotient, target_)->valu, refined / 7);  // 2 operations instead of 14
+}
+
 // 1024 x 1024 / 1024 products, and reciprocals of 1024 / 8 registers of rows.
 TEST_F(LayoutCost, RowsAreDividedByANumberEach) {
   const Shape all = F32({1024, 1024});

@@ -67,13 +67,37 @@ TEST(StatedWindowsTest, TheWindowOfTheResultTellsThatOperandsAreExchanged) {
   const configs::Config config = configs::LoadConfig("v6e-1x1", {}).value();
   const target::Target target(config);
   StatedWindows windows{.iterations = {1, 2, 1}, .estimate = {}, .result = {16, 2}};
-  EXPECT_TRUE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
-  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 2, .rows = 1}, target));
+  const auto exchanged = [&](const StatedGrid& grid) {
+    return GridOfExchanged(*product, windows, grid, target);
+  };
+  EXPECT_TRUE(exchanged({.columns = 1, .rows = 2}).has_value());
+  EXPECT_FALSE(exchanged({.columns = 2, .rows = 1}).has_value());
   // Rows in two blocks, as the grid says.
   windows.result = {8, 4};
-  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
+  EXPECT_FALSE(exchanged({.columns = 1, .rows = 2}).has_value());
   windows.result.clear();
-  EXPECT_FALSE(ExchangesOperands(*product, windows, {.columns = 1, .rows = 2}, target));
+  EXPECT_FALSE(exchanged({.columns = 1, .rows = 2}).has_value());
+}
+
+// Results come out of the arrays with their columns along the lanes: rows that lie there were
+// columns, in whatever order the grid has them.
+TEST(StatedWindowsTest, RowsAlongTheLanesAreColumnsOfTheArrays) {
+  hlo::TestModule m;
+  Instruction* product = m.Add(Opcode::kConvolution, F32({256, 1024}),
+                               {m.Param(F32({256, 64})), m.Param(F32({64, 1024}))});
+  product->set_shape(hlo::WithOrder(product->shape(), {0, 1}));
+  auto& numbers = *product->mutable_attrs().mutable_convolution_dimension_numbers();
+  numbers.set_output_batch_dimension(0);
+  numbers.set_output_feature_dimension(1);
+  const configs::Config config = configs::LoadConfig("v6e-1x1", {}).value();
+  const target::Target target(config);
+  // As it lies, features first: two blocks of 512 features, one of 256 rows.
+  const StatedWindows windows{.iterations = {2, 1, 1}, .estimate = {}, .result = {64, 2}};
+  const auto grid = GridOfExchanged(*product, windows, {.columns = 2, .rows = 1}, target);
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_EQ(grid->columns, 1);
+  EXPECT_EQ(grid->rows, 2);
+  EXPECT_TRUE(grid->rows_outside);
 }
 
 }  // namespace
