@@ -94,6 +94,8 @@ struct Policy {
   double cosine_beside_sine_operations = 0;
   double integer_division_operations = 0, constant_division_operations = 0;
   double scalar_division_operations = 0;
+  // Of f16: into 32-bit elements, and back before they are packed.
+  double f16_widening_operations = 0, f16_narrowing_operations = 0;
   // Bundles per register whose rows come from several, of words and of narrow elements as they lie.
   double row_exchange_bundles = 0, narrow_row_exchange_bundles = 0;
 

@@ -68,6 +68,8 @@ std::vector<Parameter> PolicyParameters() {
       VALUE(integer_division_operations, "per_register", kOperations, "vector operations of a division of 32-bit integers"),
       VALUE(constant_division_operations, "per_register", kOperations, "... by a constant"),
       VALUE(scalar_division_operations, "count", kOperations, "scalar instructions of a division of one integer by another"),
+      VALUE(f16_widening_operations, "per_register", kOperations, "vector operations that make a register of 32-bit elements of f16"),
+      VALUE(f16_narrowing_operations, "per_register", kOperations, "... and one of 32-bit elements into f16, beside packing"),
       VALUE(row_exchange_bundles, "per_register", kOperations, "bundles per register of a relayout that picks rows out of several registers"),
       VALUE(narrow_row_exchange_bundles, "per_register", kOperations, "... of elements narrower than 32 bits, as they lie"),
       FLAG(products_in_vmem, "results of matrix products may live in VMEM"),

@@ -68,6 +68,16 @@ def test_refined_results_take_more_operations(chip):
 
 
 @pytest.mark.parametrize("chip", CHIPS)
+def test_f16_costs_what_is_scheduled(chip):
+    operations = CHIPS[chip]["operations"]
+    widening = operations["f16_to_f32"]["valu"]
+    assert widening == pytest.approx(policy("f16_widening_operations", chip))
+    # Counted per packed register, which two are narrowed for and packed into.
+    narrowing = (operations["f32_to_f16"]["valu"] - 1) / 2
+    assert narrowing == pytest.approx(policy("f16_narrowing_operations", chip))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
 def test_slots_are_those_of_the_chip(chip):
     vpu = json.loads((ROOT / "configs" / "chips" / f"{chip}.json").read_text())["chip"]["vpu"]
     slots = CHIPS[chip]["slots"]

@@ -93,8 +93,9 @@ class DotKernelBuilder {
       if (!into_lhs.contains(m) && !into_rhs.contains(m)) epilogue_work_ += work;
     }
     for (size_t n = 0; n < view_.inputs.size(); ++n) {
-      // bf16 and int8 operands go to the arrays as they are.
-      if (InputFeedsArraysDirectly(view_.inputs[n])) continue;
+      // bf16 and int8 operands go to the arrays as they are; f16 goes as f32 does.
+      const bool f16 = view_.inputs[n].value->shape().element_type == PrimitiveType::kF16;
+      if (InputFeedsArraysDirectly(view_.inputs[n]) && !f16) continue;
       const double unpacking = UnpackWork(view_.inputs[n], target_);
       const auto feeds = [n](const std::vector<int>& side) {
         return std::find(side.begin(), side.end(), static_cast<int>(n)) != side.end();

@@ -217,8 +217,11 @@ double RegistersOf(const KernelInput& input, const target::Target& target) {
 }
 
 double UnpackWork(const KernelInput& input, const target::Target& target) {
-  const int64_t bits = hlo::BitWidth(input.value->shape().element_type);
-  return bits < 32 ? RegistersOf(input, target) : 0;
+  const hlo::PrimitiveType type = input.value->shape().element_type;
+  if (hlo::BitWidth(type) >= 32) return 0;
+  // The others have an instruction that unpacks them.
+  const bool f16 = type == hlo::PrimitiveType::kF16;
+  return RegistersOf(input, target) * (f16 ? target.policy().f16_widening_operations : 1);
 }
 
 int64_t VectorRegisters(const target::Target& target, const Shape& shape) {

@@ -183,7 +183,9 @@ double PackedShare(const hlo::Shape& shape) {
 double RepackWork(const hlo::Shape& shape, const target::Target& target) {
   const int64_t bits = hlo::BitWidth(shape.element_type);
   if (bits >= 32 || !shape.IsArray()) return 0;
-  return (1 - PackedShare(shape)) * static_cast<double>(VectorRegisters(target, shape));
+  const bool f16 = shape.element_type == hlo::PrimitiveType::kF16;
+  const double rounding = f16 ? target.policy().f16_narrowing_operations : 0;
+  return (1 - PackedShare(shape) + rounding) * static_cast<double>(VectorRegisters(target, shape));
 }
 
 }  // namespace tpusim::kernels
