@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -86,8 +87,8 @@ constexpr Column kOfPath[] = {kBy, kTime, kStep, kSource};
 
 // In the order of RollupBy.
 std::span<const Column> ColumnsOf(RollupBy by) {
-  static constexpr std::span<const Column> kColumns[] = {kOfOps,    kOfScopes,      kOfGroups,
-                                                         kOfGroups, kOfCollectives, kOfPath};
+  static constexpr std::array<std::span<const Column>, kRollups.size()> kColumns = {
+      kOfOps, kOfScopes, kOfGroups, kOfGroups, kOfGroups, kOfCollectives, kOfPath};
   return kColumns[static_cast<size_t>(by)];
 }
 
