@@ -87,12 +87,12 @@ same slice, and its estimates or schedules were read. Those are no measurements.
 
 Steps on v6e are the shortest against what is published, all of them and alike. Where their parts
 are published, the chip is not slower: in eight train steps of Qwen3-8B by XProf's categories (V96
-of `tpusim validate --long`) products and splash attention are within 7 %, but for the products of
-V96d (+10 %) and the attention of V96j (-15 %). Data formatting is 29 to 83 % too short, and fusions
-that start and end gathers carried by kernels (38 to 44 ms) are missing. Loop fusions are within
-14 %, except with a loss in chunks (V96e, h, i) and in V96d, whose gradients were no windowed
-einsums on the chip and are here (36 to 92 % too long). The module that the TPU compiler makes of
-V96a, simulated as it is, takes 4.35 s, the export 3.81 s; 4.08 s were measured.
+of `tpusim validate --long`) products are within 3 % and splash attention within 7 %, but for that
+of V96j (-15 %). Loop fusions are 14 % too short to 17 % too long. Data formatting is 30 to 88 % too
+short, fusions that start and end gathers carried by kernels (38 to 44 ms) are missing, and so are
+waits for copies to the host (416 and 460 ms of V96h and V96i). Reduce-scatters of six steps are
+17 to 32 % too long (V96e: 12 % too short). The module that the TPU compiler makes of V96a,
+simulated as it is, takes 4.41 s, the export 3.86 s; 4.08 s were measured.
 
 V49 is at the limit of what the compiler allows itself of HBM: products are computed again for
 0.2 GiB (1 % of the step's FLOPs). The compiler's own module does without, at 90.8 GiB.
