@@ -134,6 +134,10 @@ def test_mean_error(simulated: dict[str, dict], chip: str) -> None:
     assert sum(abs(r["error"]) for r in rows) / len(rows) <= 0.08
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="V49 to V51 wait for reduce-scatters and loops of windowed einsums too long: training.md",
+)
 def test_order(simulated: dict[str, dict]) -> None:
     pairs, turned = training_page.ranking(list(simulated.values()))
     assert pairs == 28
