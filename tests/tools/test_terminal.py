@@ -227,6 +227,7 @@ def test_completion_of_options_and_values(run):
 def test_completion_of_other_shells(run):
     assert run("completion", "zsh").stdout.startswith("autoload -U +X bashcompinit && bashcompinit")
     fish = run("completion", "fish").stdout
-    assert re.search(r"from run' -l by -r -f -a 'scope op source category xprof collective path'", fish)
+    ways = "scope op source category xprof collective path"
+    assert re.search(rf"from run' -l by -r -f -a '{ways}'", fish)
     assert re.search(r"from run'.* -l set -r -f -a '.*chip\.hbm\.bytes= ", fish)
     assert re.search(r"from completion' -a 'bash zsh fish'", fish)

@@ -136,7 +136,7 @@ def test_mean_error(simulated: dict[str, dict], chip: str) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="V49 to V51 wait for reduce-scatters and loops of windowed einsums too long: training.md",
+    reason="V49 to V51 are too long: reduce-scatters, loops of windowed einsums: training.md",
 )
 def test_order(simulated: dict[str, dict]) -> None:
     pairs, turned = training_page.ranking(list(simulated.values()))
