@@ -116,10 +116,9 @@ ProfileComparison CompareProfile(Profile profile, const isa::ProgramInfo& info,
   const bool operations = by_tpu_compiler && ShareNames(profile.ops, simulated);
   comparison.rows_are = operations ? ProfileRowsAre::kOperations : ProfileRowsAre::kPlaces;
 
+  const Picoseconds measured_idle = profile.Idle();
   std::vector<ProfiledOp> measured = std::move(profile.ops);
   profile.ops.clear();
-  Picoseconds measured_idle = profile.step;
-  for (const ProfiledOp& op : measured) measured_idle -= op.time;
   measured.push_back(Idle(measured_idle));
   simulated.push_back(Idle(simulated_idle));
 

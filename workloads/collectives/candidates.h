@@ -13,9 +13,8 @@
 //   hamiltonian-ring           a cycle of neighbours through a box, both ways
 //   unidirectional-hamiltonian-ring   the same as two colors in opposite ways
 //   minimum-hop-ring           a tour through members that form no box
-//   group-ring                 a ring through the members in the order of the group, whether they
-//   are
-//                              neighbours or not
+//   group-ring                 a ring through the members in the order of the group, neighbours
+//                              or not
 //   direct                     all-to-all straight to every destination
 //   single-phase:F             a small all-reduce (compiler.single_phase_most_bytes): whole
 //                              operands travel along F, and every member adds up all of them

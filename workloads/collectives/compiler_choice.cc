@@ -209,7 +209,8 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
     choice.rows.push_back(*first);
     if (!row.as_all_reduce || at.kind == CollectiveKind::kAllReduce) {
       Take(row, static_cast<int>(facts[static_cast<size_t>(Fact::kAxes)]), choice);
-      // Another chip may be taken to choose alike; nobody has seen the code that it runs.
+      // A chip that borrows another's choices does not borrow its kernels: they were read from the
+      // code for that chip.
       if (query.chip != query.policy.like) choice.kernel.reset();
       choice.assumption =
           row.assumed.empty() ? ExtrapolationOf(query, table) : kAbout + row.assumed;

@@ -72,7 +72,7 @@ int64_t NumberOf(const Plan& plan, const Position& position);
 // Chunks for parts in the order of `positions`.
 std::vector<Bytes> ChunkBytesFor(const CollectiveRequest& request, const Plan& plan,
                                  const std::vector<Position>& positions);
-// Closed form with launch, without the copies of an all-reduce that stands for another collective.
+// Closed form of the plan with its launch, without the copies `zeros_before` and `slice_after`.
 Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip);
 
 }  // namespace tpusim::collectives

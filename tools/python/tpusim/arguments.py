@@ -5,6 +5,7 @@ for a value of a wrong type, a ValueError for any other, each a tpusim.Error, to
 plain: a number of NumPy or an array of numbers becomes one of Python, a whole float an int.
 """
 
+import argparse
 import math
 import numbers
 import operator
@@ -66,6 +67,13 @@ def whole(
     if not _is_finite(plain) or plain != int(plain) or not least <= plain <= most:
         raise ArgumentValueError(wrong(parameter, value, expected))
     return int(plain)
+
+
+def count(text: str) -> int:
+    """A whole number of a command line, at least 1, as a `type` of argparse."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, at least 1")
+    return int(text)
 
 
 def number(parameter: str, value: Any, expected: str = "a number") -> int | float:

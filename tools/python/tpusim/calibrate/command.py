@@ -8,21 +8,17 @@ worth. Parameters that the profile does not determine are named, with the reason
 """
 
 import argparse
+import json
 import signal
 import sys
 from collections.abc import Sequence
 
+from tpusim import arguments as checks
 from tpusim import files
 from tpusim.calibrate.driver import calibrate
 from tpusim.errors import Error
 
 _SHOWN = 15
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, at least 1")
-    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,8 +39,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", metavar="CHIP.json", help="write a chip file")
     parser.add_argument("--name", default="", help="what the chip is called in it")
-    parser.add_argument("--workers", type=_count, metavar="N", help="default: the processors")
-    parser.add_argument("--top", type=_count, default=_SHOWN, metavar="N", help="rows to print")
+    parser.add_argument("--workers", type=checks.count, metavar="N", help="default: the processors")
+    parser.add_argument(
+        "--top", type=checks.count, default=_SHOWN, metavar="N", help="rows to print"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--option",
@@ -78,9 +76,9 @@ def _run(given: argparse.Namespace) -> int:
         raise Error(f"{given.xplane}: the profile determines none of the parameters")
     if given.output is not None:
         found.write_chip(given.output, given.name)
-        slice_of = found.config.rpartition("-")[2] if not found.config.endswith(".json") else "4x2"
         if not given.json:
-            print(f'\nto use it, as --config: {{"chip": "{given.output}", "slice": "{slice_of}"}}')
+            use = json.dumps({"chip": given.output, "slice": found.slice_name})
+            print(f"\nto use it, as --config: {use}")
     return 0
 
 

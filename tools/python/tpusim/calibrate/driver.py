@@ -152,6 +152,7 @@ def calibrate(
     return Calibration(
         chip=_chip_of(config),
         config=config,
+        slice_name=str(first["config"]).rpartition("-")[2],
         profile=os.fspath(profile),
         program=str(first["module"]),
         parameters=tuple(fitted),

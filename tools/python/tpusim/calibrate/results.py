@@ -40,6 +40,7 @@ class Calibration:
 
     chip: str  # what the chip file starts from
     config: str
+    slice_name: str  # "4x2"
     profile: str
     program: str  # as XProf has it
     parameters: tuple[Fitted, ...]

@@ -40,12 +40,6 @@ def _options(text: str) -> list[dict[str, str]]:
     return [{name: str(value)} for options in found for name, value in options.items()]
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, at least 1")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tpusim flags",
@@ -75,10 +69,12 @@ def _parser() -> argparse.ArgumentParser:
         help="of every compilation; may be repeated",
     )
     parser.add_argument("--alone", action="store_true", help="do not try settings together")
-    parser.add_argument("--workers", type=_count, metavar="N", help="default: the processors")
+    parser.add_argument("--workers", type=checks.count, metavar="N", help="default: the processors")
     parser.add_argument("--cache", metavar="FOLDER", help="for compiled modules")
     parser.add_argument("--list", action="store_true", help="print the table, compile nothing")
-    parser.add_argument("--top", type=_count, default=_SHOWN, metavar="N", help="rows to print")
+    parser.add_argument(
+        "--top", type=checks.count, default=_SHOWN, metavar="N", help="rows to print"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
