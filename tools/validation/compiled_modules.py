@@ -15,6 +15,7 @@ import dataclasses
 import fnmatch
 import functools
 import gzip
+import json
 import os
 import pathlib
 import sys
@@ -33,9 +34,11 @@ from compiler_programs.decoder import Decoder, train  # noqa: E402
 from compiler_store import one_line, set_aside  # noqa: E402
 
 from validation.workloads.programs import PROGRAMS as MEASURED  # noqa: E402
+from validation.workloads.training import TRAINING  # noqa: E402
 from workloads.examples.example import Example  # noqa: E402
 
 CORPUS = ROOT / "tests" / "data" / "compiled"
+MEASUREMENTS = ROOT / "validation" / "measurements.json"
 
 # Train steps of four layers, two sequences of 512 tokens on each of eight devices.
 _LAYERS = Decoder(layers=4, width=512, hidden=1408, heads=4, sequence=512, batch=16)
@@ -100,9 +103,15 @@ SELECTION = {
     "v7x-2x2x2": "data_parallel_layers_large",
     "v5e-8x8": "sharded_scatter_columns_large_of_8 decoder_fsdp_tensor_parallel_64",
     "v6e-8x8": "sharded_gather_contracted_large_of_8",
-    "v5p-4x4x4": "sharded_gather_contracted_large_of_16",
+    "v5p-4x4x4": "sharded_gather_contracted_large_of_16 train_64b_v5p_64",
+    "v5p-4x4x8": "train_128b_v5p_128",
+    "v5p-4x8x8": "train_128b_v5p_256",
+    "v5p-8x8x8": "train_256b_v5p_512 train_512b_v5p_512",
+    "v5p-8x8x16": "train_1024b_v5p_1024",
     "v5e-8x16": "all_reduce_64mib_8x16",
-    "v5e-16x16": "all_reduce_64mib_16x16",
+    "v5e-16x16": """
+        all_reduce_64mib_16x16 train_16b_v5e_256 train_64b_v5e_256 train_128b_v5e_256
+    """,
 }
 
 
@@ -110,12 +119,25 @@ def example_of(program: str) -> Example:
     """By the name in the selection."""
     if program in DECODERS:
         return DECODERS[program]
+    if program in TRAINING:
+        return TRAINING[program]
     return PROGRAMS[program].example if program in PROGRAMS else MEASURED[program]
 
 
 def path_of(program: str, slice_name: str) -> pathlib.Path:
     """Where a module is kept."""
     return CORPUS / slice_name / f"{program}.pb.gz"
+
+
+def options_of(program: str) -> dict[str, str]:
+    """Options of the compiler that a published step was made with; none of other programs."""
+    if program not in TRAINING:
+        return {}
+    for row in json.loads(MEASUREMENTS.read_text())["measurements"]:
+        if row.get("workload") == f"workloads/{program}.pb":
+            flags = [flag.removeprefix("--").split("=", 1) for flag in row["xla_flags"].split()]
+            return dict(flags)
+    return {}
 
 
 def compiled(program: str, slice_name: str, **compiler_options: Any) -> tpusim.Workload:
@@ -155,7 +177,7 @@ def compile_all(flags: argparse.Namespace) -> None:
             continue
         begin = time.monotonic()
         try:
-            workload = compiled(program, slice_name)
+            workload = compiled(program, slice_name, **options_of(program))
         except tpusim.Error as error:
             print(f"{slice_name:10} {program}: {one_line(str(error))}", flush=True)
             continue
@@ -186,8 +208,10 @@ def manifest() -> str:
             f"writes them ({made}; no TPU), compressed by gzip.",
             "`tools/validation/compiled_modules.py` makes them anew. The programs are those of",
             "`tools/validation/compiler_programs`, `workloads/examples`, `validation/workloads`,",
-            "with default options. No rule of the simulator may be made from those in *italics*,",
-            "which are set aside by a hash of the name (`tools/validation/compiler_store.py`).",
+            "with default options; published train steps with the flags of their sources",
+            "(`validation/measurements.json`). No rule of the simulator may be made from those in",
+            "*italics*, which are set aside by a hash of the name",
+            "(`tools/validation/compiler_store.py`).",
             "`PROGRAM.hlo.gz` is the text of the same module, where it is kept.",
             "",
             "| slice | programs |",

@@ -201,10 +201,8 @@ class DotKernelBuilder {
   // dimension comes to the VMEM of either core.
   isa::Kernel BuildStated(const StatedGrid& grid) {
     unit_n_ = unit_k_ = target_.chip().vpu.lanes;
-    int64_t batch = 1, m = grid.rows, n = grid.columns;
-    int64_t& of_positions = p_.batch > 1 ? batch : p_.positions_in_columns ? n : m;
-    of_positions *= grid.positions;
-    batch = std::min(batch, p_.batch);
+    int64_t batch = grid.batch_positions;
+    int64_t m = grid.rows * grid.row_positions, n = grid.columns * grid.column_positions;
     const int64_t cores = target_.chip().CoresPerDevice();
     int64_t* const outside = grid.rows_outside ? &m : &n;
     int64_t* const inside = grid.rows_outside ? &n : &m;
@@ -541,8 +539,7 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
   RETURN_IF_ERROR(builder.SumVectorWork());
   if (const auto stated = StatedWindowsOf(*view.instruction)) {
-    const auto spatial = hlo::GetWindow(*dot).size();
-    if (const auto grid = GridOfProduct(*stated, static_cast<int64_t>(spatial))) {
+    if (const auto grid = GridOfProduct(*dot, *stated, target)) {
       // What slides or falls into groups has sides that are no matrices.
       const bool matrices = product.groups.empty() && product.halo_rows == 0 &&
                             product.row_elements == 1 && !product.packs_taps;

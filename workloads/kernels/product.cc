@@ -142,9 +142,6 @@ double Density(const Shape& shape, int64_t rows, int64_t columns, int64_t batch,
          static_cast<double>((seen * batch).value());
 }
 
-// What a spatial dimension of a convolution is for a product that is written as one.
-enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
-
 // The TPU compiler has convolutions alone, and writes what else a product has in their spatial
 // dimensions (dot_general of JAX, seen in modules of libtpu 0.0.42): an input that is as long as
 // the window and one output contract; a window that moves over an input of one from end to end
@@ -170,7 +167,6 @@ Role RoleOf(int64_t input, int64_t output, const hlo::WindowDim& w) {
 // Of a convolution without a window that moves: the product that it is.
 std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
   const auto& numbers = conv.attrs().convolution_dimension_numbers();
-  const Shape& in = conv.operand(0)->shape();
   const Shape& kernel = conv.operand(1)->shape();
   const Shape& out = conv.shape();
   if (hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv) > 1) return std::nullopt;
@@ -179,11 +175,12 @@ std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
   p.n = out.dims[numbers.output_feature_dimension()];
   p.k = kernel.dims[numbers.kernel_input_feature_dimension()];
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(conv);
+  const std::vector<Role> roles = RolesOfPositions(conv);
   bool moves = true;  // as far as it is known, one position after the other, as images have them
   for (int s = 0; s < numbers.output_spatial_dimensions_size(); ++s) {
     const int64_t outputs = out.dims[numbers.output_spatial_dimensions(s)];
     moves = moves && window[s].size == 1;
-    switch (RoleOf(in.dims[numbers.input_spatial_dimensions(s)], outputs, window[s])) {
+    switch (roles[static_cast<size_t>(s)]) {
       case Role::kBatch:
         p.batch *= outputs;
         break;
@@ -192,7 +189,6 @@ std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
         break;
       case Role::kColumns:
         p.n *= outputs;
-        p.positions_in_columns = true;
         break;
       case Role::kDepth:
         p.k *= window[s].size;
@@ -240,6 +236,20 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
 }
 
 }  // namespace
+
+std::vector<Role> RolesOfPositions(const Instruction& product) {
+  std::vector<Role> roles;
+  if (product.opcode() != Opcode::kConvolution) return roles;
+  const auto& numbers = product.attrs().convolution_dimension_numbers();
+  const std::vector<int64_t>& in = product.operand(0)->shape().dims;
+  const std::vector<int64_t>& out = product.shape().dims;
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(product);
+  for (int s = 0; s < numbers.output_spatial_dimensions_size(); ++s) {
+    roles.push_back(RoleOf(in[numbers.input_spatial_dimensions(s)],
+                           out[numbers.output_spatial_dimensions(s)], window[s]));
+  }
+  return roles;
+}
 
 int64_t AllRows(const Product& p) {
   if (p.groups.empty() || p.groups_of_k) return p.m;
@@ -305,7 +315,6 @@ Product Exchanged(const Product& product) {
   Product p = product;
   std::swap(p.m, p.n);
   std::swap(p.lhs_density, p.rhs_density);
-  p.positions_in_columns = !product.positions_in_columns;
   return p;
 }
 

@@ -32,8 +32,6 @@ struct Product {
   // A convolution's windows overlap: a block of rows of the output needs
   // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
   int64_t halo_rows = 0, row_elements = 1;
-  // Positions of the window are columns, not rows.
-  bool positions_in_columns = false;
   // Few features, of all taps beside each other in registers on their way to the arrays.
   bool packs_taps = false;
 };
@@ -43,6 +41,12 @@ int64_t AllRows(const Product& product);
 int64_t AllDepth(const Product& product);
 
 using hlo::IsProduct;
+
+// What a spatial dimension of a convolution is for a product that is written as one.
+enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
+
+// Of every spatial dimension; empty for a product that is no convolution.
+std::vector<Role> RolesOfPositions(const hlo::Instruction& product);
 
 // The product that a kernel of `instruction` is around, a fusion or a product itself; or null.
 const hlo::Instruction* ProductIn(const hlo::Instruction& instruction);

@@ -1,5 +1,6 @@
 #include "workloads/kernels/stated_windows.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/kernels/product.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -79,15 +81,54 @@ bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {
   return timing::WindowBytes(kernel) <= configs::VmemCapacity(target.chip());
 }
 
-std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions) {
+namespace {
+
+// In how many windows the result of a convolution has dimension `d`. The windows are of its rank.
+int64_t BlocksAlong(const hlo::Shape& result, const StatedWindows& windows, int64_t d,
+                    const target::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const auto rank = static_cast<size_t>(result.rank());
+  const int64_t place = hlo::PlaceFromMinor(result, d);
+  const int64_t unit = place == 0 ? vpu.lanes : place == 1 ? vpu.sublanes : 1;
+  const int64_t window = windows.result[rank - 1 - static_cast<size_t>(place)];
+  return CeilDiv(result.dims[static_cast<size_t>(d)], SaturatedProduct(window, unit));
+}
+
+bool HasWindowOfResult(const hlo::Instruction& product, const StatedWindows& windows) {
+  return product.opcode() == hlo::Opcode::kConvolution &&
+         windows.result.size() == static_cast<size_t>(product.shape().rank());
+}
+
+}  // namespace
+
+std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
+                                        const StatedWindows& windows,
+                                        const target::Target& target) {
   const std::vector<int64_t>& bounds = windows.iterations;
-  if (static_cast<int64_t>(bounds.size()) != 2 * spatial_dimensions + 3) return std::nullopt;
+  const size_t spatial = hlo::GetWindow(product).size();
+  if (bounds.size() != 2 * spatial + 3) return std::nullopt;
   StatedGrid grid;
   grid.columns = bounds[0];
-  grid.rows = bounds[1];
-  for (int64_t s = 0; s < spatial_dimensions; ++s) {
-    grid.positions *= bounds[2 + s];
-    grid.depth *= bounds[2 + spatial_dimensions + s];
+  // Of the batch, then of every position.
+  std::vector<int64_t> blocks(bounds.begin() + 1, bounds.begin() + 2 + spatial);
+  if (HasWindowOfResult(product, windows)) {
+    const auto& numbers = product.attrs().convolution_dimension_numbers();
+    const auto along = [&](int64_t d) { return BlocksAlong(product.shape(), windows, d, target); };
+    std::vector<int64_t> of_result = {along(numbers.output_batch_dimension())};
+    for (const int64_t d : numbers.output_spatial_dimensions()) of_result.push_back(along(d));
+    if (along(numbers.output_feature_dimension()) == grid.columns &&
+        std::ranges::is_permutation(of_result, blocks)) {
+      blocks = std::move(of_result);
+    }
+  }
+  grid.rows = blocks[0];
+  const std::vector<Role> roles = RolesOfPositions(product);
+  for (size_t s = 0; s < spatial; ++s) {
+    int64_t& positions = roles[s] == Role::kBatch     ? grid.batch_positions
+                         : roles[s] == Role::kColumns ? grid.column_positions
+                                                      : grid.row_positions;
+    positions *= blocks[1 + s];
+    grid.depth *= bounds[2 + spatial + s];
   }
   grid.depth *= bounds.back();
   return grid;
@@ -97,25 +138,17 @@ std::optional<StatedGrid> GridOfExchanged(const hlo::Instruction& convolution,
                                           const StatedWindows& windows, const StatedGrid& grid,
                                           const target::Target& target) {
   const hlo::Shape& result = convolution.shape();
-  const auto rank = static_cast<size_t>(result.rank());
-  if (convolution.opcode() != hlo::Opcode::kConvolution || windows.result.size() != rank) {
-    return std::nullopt;
-  }
-  const configs::VpuParams& vpu = target.chip().vpu;
-  const auto blocks_along = [&](int64_t d) {
-    const int64_t place = hlo::PlaceFromMinor(result, d);
-    const int64_t unit = place == 0 ? vpu.lanes : place == 1 ? vpu.sublanes : 1;
-    const int64_t window = windows.result[rank - 1 - static_cast<size_t>(place)];
-    return CeilDiv(result.dims[static_cast<size_t>(d)], SaturatedProduct(window, unit));
-  };
+  if (!HasWindowOfResult(convolution, windows)) return std::nullopt;
   const auto& numbers = convolution.attrs().convolution_dimension_numbers();
+  const auto blocks_along = [&](int64_t d) { return BlocksAlong(result, windows, d, target); };
   const int64_t rows = blocks_along(numbers.output_batch_dimension());
   const int64_t columns = blocks_along(numbers.output_feature_dimension());
+  StatedGrid other = grid;
+  std::swap(other.column_positions, other.row_positions);
   const bool turned = columns == grid.rows && rows == grid.columns;
   const bool rows_along_lanes = hlo::PlaceFromMinor(result, numbers.output_batch_dimension()) == 0;
-  if (turned && (rows_along_lanes || grid.rows != grid.columns)) return grid;
+  if (turned && (rows_along_lanes || grid.rows != grid.columns)) return other;
   if (!rows_along_lanes || columns != grid.columns || rows != grid.rows) return std::nullopt;
-  StatedGrid other = grid;
   std::swap(other.columns, other.rows);
   other.rows_outside = !grid.rows_outside;
   return other;

@@ -40,15 +40,19 @@ bool TakesEstimate(const hlo::Instruction& kernel);
 // the compiler's affair.
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target);
 
-// The grid of a product, by what its blocks are a part of.
+// The grid of a product, by what its blocks are a part of. Positions are those of a convolution,
+// which is how the compiler writes products, by the side of the product that they belong to.
 struct StatedGrid {
-  int64_t columns = 1, rows = 1, positions = 1, depth = 1;
+  int64_t columns = 1, rows = 1, depth = 1;
+  int64_t column_positions = 1, row_positions = 1, batch_positions = 1;
   bool rows_outside = false;  // of the two, rows step less often
 };
-// As the compiler orders the grid of a convolution, which is how it writes products: output
-// features, output batch, output positions, window positions, input features. Nothing: it has
-// another number of dimensions.
-std::optional<StatedGrid> GridOfProduct(const StatedWindows& windows, int64_t spatial_dimensions);
+// As the compiler orders the grid of a convolution: output features, output batch and positions,
+// window positions, input features. Where batch and positions stand among each other differs by
+// its emitters: the window of the result says how many blocks each has; a result without a fitting
+// window has the batch first. Nothing: it has another number of dimensions.
+std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
+                                        const StatedWindows& windows, const target::Target& target);
 
 // The grid of a product with its left operand in the arrays, if the compiler has put it there;
 // rows of the instruction's result are columns then. Results leave the arrays with their columns

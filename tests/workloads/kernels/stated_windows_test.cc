@@ -9,6 +9,7 @@
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "tests/workloads/kernels/fused_product.h"
+#include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/kernels.h"
 
@@ -98,6 +99,38 @@ TEST(StatedWindowsTest, RowsAlongTheLanesAreColumnsOfTheArrays) {
   EXPECT_EQ(grid->columns, 1);
   EXPECT_EQ(grid->rows, 2);
   EXPECT_TRUE(grid->rows_outside);
+}
+
+// [12,2048,7168] by [2,2048,7168], as the compiler writes it: 12 are rows, 2 are columns. The
+// window of the result says that the grid of 8 and 3 is that of the 2048 and the 12, which stand as
+// second and third of batch and positions.
+TEST(StatedWindowsTest, TheWindowOfTheResultTellsBatchAndPositionsApart) {
+  const auto parsed = hlo::ParseHloText(R"(HloModule m
+ENTRY e {
+  x = bf16[12,2048,7168,1]{2,1,0,3} parameter(0)
+  w = bf16[2,2048,7168,1]{2,1,3,0} parameter(1)
+  ROOT y = bf16[12,2048,2,2048]{3,1,0,2} convolution(x, w), window={size=2x1 pad=1_1x0_0 rhs_reversal=1x0}, dim_labels=1bf0_0oi1->1b0f
+})");
+  ASSERT_TRUE(parsed.ok()) << Message(parsed.status());
+  const Instruction& product = *parsed->module->entry()->root();
+  const configs::Config config = configs::LoadConfig("v5p-2x2x1", {}).value();
+  const target::Target target(config);
+  StatedWindows windows{
+      .iterations = {4, 1, 8, 3, 1, 1, 14}, .estimate = {}, .result = {2, 4, 32, 4}};
+  const auto grid = GridOfProduct(product, windows, target);
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_EQ(grid->columns, 4);
+  EXPECT_EQ(grid->column_positions, 1);
+  EXPECT_EQ(grid->rows, 8);
+  EXPECT_EQ(grid->row_positions, 3);
+  EXPECT_EQ(grid->depth, 14);
+  // A window of something else: the batch is first.
+  windows.result = {12, 2048};
+  const auto in_order = GridOfProduct(product, windows, target);
+  ASSERT_TRUE(in_order.has_value());
+  EXPECT_EQ(in_order->rows, 1);
+  EXPECT_EQ(in_order->column_positions, 8);
+  EXPECT_EQ(in_order->row_positions, 3);
 }
 
 }  // namespace

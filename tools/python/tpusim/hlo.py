@@ -29,7 +29,8 @@ _GROUPS, _GROUP_LISTS, _IOTA_GROUPS, _MESH_GROUPS = 49, 87, 92, 93
 def module_bytes(data: bytes) -> bytes:
     """The HloModuleProto inside a tpusim.Workload or an HloProto, or `data` if it is one."""
     fields = wire.parse(data)
-    if wire.text(fields, 15) == "tpusim.workload/1":
+    # Of a module, field 15 is its device assignment: no text.
+    if wire.last_bytes(fields, 15) == b"tpusim.workload/1":
         return wire.last_bytes(fields, 16)
     # A module has its name in field 1 and the entry's name in field 2; an HloProto has no field 2.
     return data if wire.all_bytes(fields, 2) else wire.last_bytes(fields, 1)

@@ -154,7 +154,7 @@ class Workload:
 
     @classmethod
     def _from_fields(cls, fields: list[wire.Field]) -> "Workload":
-        if wire.text(fields, 15) != FORMAT:
+        if wire.last_bytes(fields, 15) != FORMAT.encode():
             raise ValueError(f"not a {FORMAT} file")
         axes = [wire.parse(b) for b in wire.all_bytes(fields, 19)]
         places = [wire.parse(b) for b in wire.all_bytes(fields, 20)]

@@ -29,14 +29,14 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
   if (square && rules.windowed_einsum_square_factor == 0) {
     return WindowedEinsumProfit{false, "a plane of 2x2"};
   }
-  const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
+  if (einsum.shared) return WindowedEinsumProfit{false, "gathered for other products, too"};
   if (rules.windowed_least_bytes >= Bytes(0)) {
-    const bool large = whole.shape().ByteSize() >= rules.windowed_least_bytes;
+    const bool large = einsum.whole().ByteSize() >= rules.windowed_least_bytes;
     return WindowedEinsumProfit{large, "by the size that a flag gives"};
   }
   ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
   const double has = static_cast<double>(product.flops.value()) /
-                     static_cast<double>(whole.shape().ByteSize().value());
+                     static_cast<double>(einsum.whole().ByteSize().value());
   const double needs = 2.0 / static_cast<double>(members) *
                        static_cast<double>(rules.windowed_flops_per_byte) *
                        (square ? rules.windowed_einsum_square_factor : 1);
@@ -50,19 +50,18 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
   int64_t channel = FirstFreeChannel(module);
   for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
     for (hlo::Instruction* i : hlo::Walk(computation->PostOrder())) {
-      for (const WindowedEinsum& einsum : MatchWindowedEinsums(i)) {
-        ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
-                         context.cost->GroupsOf(*einsum.collective));
-        ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
-                         ProfitOf(einsum, groups, context.target));
-        context.records.Add(profit.pays ? reasons::kEinsumWindowed : reasons::kEinsumKept,
-                            einsum.dot->name(),
-                            {{"collective", einsum.collective->name()}, {"why", profit.reason}});
-        if (!profit.pays) continue;
-        channel = RewriteWindowedEinsum(einsum, groups.partitions, channel);
-        changed = true;
-        break;  // the other matches are of the same product, which is gone
-      }
+      const std::optional<WindowedEinsum> einsum = MatchWindowedEinsum(i);
+      if (!einsum) continue;
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
+                       context.cost->GroupsOf(*einsum->collective));
+      ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
+                       ProfitOf(*einsum, groups, context.target));
+      context.records.Add(profit.pays ? reasons::kEinsumWindowed : reasons::kEinsumKept,
+                          einsum->dot->name(),
+                          {{"collective", einsum->collective->name()}, {"why", profit.reason}});
+      if (!profit.pays) continue;
+      channel = RewriteWindowedEinsum(*einsum, groups.partitions, channel);
+      changed = true;
     }
   }
   return changed;

@@ -37,18 +37,6 @@ bool OnlyUse(const Instruction& value, const Instruction& user) {
   return value.users().size() == 1 && value.users()[0] == &user && !value.IsRoot();
 }
 
-// Whether no other all-gather makes what `gather` makes for `dot`, in the shape that it has there.
-bool GatheredOnce(const Instruction& gather, const Instruction& dot) {
-  const bool reshaped = MultipliesReshaped(dot, gather);
-  const std::vector<Instruction*>& users = gather.operand(0)->users();
-  return std::none_of(users.begin(), users.end(), [&](const Instruction* other) {
-    if (other == &gather || other->opcode() != Opcode::kAllGather) return false;
-    return std::none_of(other->users().begin(), other->users().end(), [&](const Instruction* user) {
-      return MultipliesReshaped(*user, *other) != reshaped;
-    });
-  });
-}
-
 int64_t IndexOf(const std::vector<int64_t>& dims, int64_t dim) {
   const auto found = std::find(dims.begin(), dims.end(), dim);
   return found == dims.end() ? -1 : found - dims.begin();
@@ -73,10 +61,59 @@ int64_t FirstFreeOfResult(const Instruction& dot, size_t operand) {
   return static_cast<int64_t>(operand == 0 ? batch : batch + left.free.size());
 }
 
+// The sharding that `dot` would have an operand in: free and batch dimensions as those of the
+// result are that come from them, contracted ones whole. Of each, the axes.
+std::vector<std::string> WantedAxes(const Instruction& dot, size_t operand) {
+  const OperandDims dims = DimsOf(dot, operand);
+  std::vector<std::string> wanted(dot.operand(operand)->shape().dims.size());
+  const auto axes = hlo::FrontendAttribute(dot, hlo::kResultAxes);
+  if (!axes.has_value()) return wanted;
+  const std::vector<std::string> of_result = absl::StrSplit(*axes, ';');
+  if (of_result.size() != dot.shape().dims.size()) return wanted;
+  for (size_t d = 0; d < dims.batch.size(); ++d) wanted[dims.batch[d]] = of_result[d];
+  const int64_t first = FirstFreeOfResult(dot, operand);
+  for (size_t d = 0; d < dims.free.size(); ++d) {
+    wanted[dims.free[d]] = of_result[static_cast<size_t>(first) + d];
+  }
+  return wanted;
+}
+
+// Whether something else needs what `gather` makes as operand `operand` of `dot`: not a product
+// that has it in another shape or would have it in another sharding.
+bool IsShared(const Instruction& gather, const Instruction& dot, size_t operand) {
+  const bool reshaped = MultipliesReshaped(dot, gather);
+  const std::vector<std::string> wanted = WantedAxes(dot, operand);
+  const auto needs = [&](const Instruction& value, const Instruction& user) {
+    if (&user == &dot) return false;
+    if (user.opcode() != Opcode::kDot || user.operand(0) == user.operand(1)) return true;
+    const size_t other = user.operand(0) == &value ? 0 : 1;
+    return MultipliesReshaped(user, value) == reshaped && WantedAxes(user, other) == wanted;
+  };
+  const std::vector<Instruction*>& users = gather.operand(0)->users();
+  return gather.IsRoot() || std::ranges::any_of(users, [&](const Instruction* value) {
+           if (value->opcode() != Opcode::kAllGather) return false;
+           return std::ranges::any_of(
+               value->users(), [&](const Instruction* user) { return needs(*value, *user); });
+         });
+}
+
+// Whether a transpose behind the product, or behind the reduce-scatter of its result, exchanges
+// what comes of its left and of its right operand.
+bool IsExchanged(const Instruction& dot) {
+  const Instruction* value = &dot;
+  while (value->users().size() == 1 && value->users()[0]->opcode() == Opcode::kReduceScatter) {
+    value = value->users()[0];
+  }
+  if (value->users().size() != 1 || value->users()[0]->opcode() != Opcode::kTranspose) return false;
+  const std::vector<int64_t> permutation = hlo::Dimensions(*value->users()[0]);
+  const auto first_right = FirstFreeOfResult(dot, 1);
+  const auto batch = static_cast<int64_t>(DimsOf(dot, 0).batch.size());
+  return batch < static_cast<int64_t>(permutation.size()) && permutation[batch] >= first_right;
+}
+
 std::optional<WindowedEinsum> MatchGather(Instruction* dot, size_t operand) {
   Instruction* gather = dot->operand(operand);
-  if (!IsOneReshard(*gather, Opcode::kAllGather) || !OnlyUse(*gather, *dot) ||
-      dot->operand(0) == dot->operand(1) || !GatheredOnce(*gather, *dot) ||
+  if (!IsOneReshard(*gather, Opcode::kAllGather) || dot->operand(0) == dot->operand(1) ||
       !SplitsWork(*gather, *dot)) {
     return std::nullopt;
   }
@@ -85,6 +122,7 @@ std::optional<WindowedEinsum> MatchGather(Instruction* dot, size_t operand) {
   einsum.collective = gather;
   einsum.operand = operand;
   einsum.dim = hlo::OnlyDimension(*gather);
+  einsum.shared = IsShared(*gather, *dot, operand);
   const OperandDims dims = DimsOf(*dot, operand);
   const int64_t contracted = IndexOf(dims.contracting, einsum.dim);
   const int64_t free = IndexOf(dims.free, einsum.dim);
@@ -124,14 +162,18 @@ std::optional<WindowedEinsum> MatchScatter(Instruction* dot) {
 
 }  // namespace
 
-std::vector<WindowedEinsum> MatchWindowedEinsums(Instruction* dot) {
-  std::vector<WindowedEinsum> forms;
-  if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return forms;
-  for (const size_t operand : {1, 0}) {
-    if (const auto gather = MatchGather(dot, operand)) forms.push_back(*gather);
-  }
-  if (const auto scatter = MatchScatter(dot)) forms.push_back(*scatter);
-  return forms;
+std::optional<WindowedEinsum> MatchWindowedEinsum(Instruction* dot) {
+  if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return std::nullopt;
+  const size_t right = IsExchanged(*dot) ? 0 : 1;
+  std::optional<WindowedEinsum> form = MatchScatter(dot);
+  const auto take_larger = [&form](const std::optional<WindowedEinsum>& other) {
+    if (other && (!form || other->whole().ByteSize() > form->whole().ByteSize())) form = other;
+  };
+  take_larger(MatchGather(dot, right));
+  const std::optional<WindowedEinsum> left = MatchGather(dot, 1 - right);
+  const bool along_rows = left && left->form == WindowedEinsum::Form::kGatherFree;
+  if (!along_rows || !form) take_larger(left);
+  return form;
 }
 
 }  // namespace tpusim::passes

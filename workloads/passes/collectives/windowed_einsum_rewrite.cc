@@ -80,7 +80,8 @@ class Rewriter {
     Instruction* old = IsGather() ? einsum_.dot : einsum_.collective;
     old->ReplaceAllUsesWith(result);
     computation_->Remove(old);
-    computation_->Remove(IsGather() ? einsum_.collective : einsum_.dot);
+    Instruction* other = IsGather() ? einsum_.collective : einsum_.dot;
+    if (other->users().empty()) computation_->Remove(other);
   }
 
   // ---- Steps --------------------------------------------------------------

@@ -152,6 +152,11 @@ absl::Status Unload(Instruction* fusion, OrderEdit& order) {
   return absl::OkStatus();
 }
 
+// The state of a collective that has begun has its operands first, as they came.
+bool IsOperandOf(const Instruction& collective, int64_t element) {
+  return element < static_cast<int64_t>(collective.operands().size());
+}
+
 // `begin` and `end`, fusions of a collective's start and done, become the halves of it.
 void Join(Instruction* begin, Instruction* end, OrderEdit& order) {
   Computation* computation = begin->parent();
@@ -169,17 +174,27 @@ void Join(Instruction* begin, Instruction* end, OrderEdit& order) {
   begin->MoveControlTo(start, start);
   end->MoveControlTo(done, done);
   end->ReplaceAllUsesWith(done);
+  // The end may have had the operand from a copy of it, made meanwhile: it waits for that still.
+  for (Instruction* operand : end->operands()) {
+    if (operand->opcode() == Opcode::kCopyDone) done->AddControlPredecessor(operand);
+  }
   computation->Remove(end);
-  for (Instruction* element : hlo::Walk(begin->users())) computation->Remove(element);
+  for (Instruction* element : hlo::Walk(begin->users())) {
+    if (const int64_t n = element->attrs().tuple_index(); IsOperandOf(*collective, n)) {
+      element->ReplaceAllUsesWith(operands[n]);
+    }
+    computation->Remove(element);
+  }
   computation->Remove(begin);
 }
 
 // The fusion in which what ends in `end` began. Error: there is none.
 absl::StatusOr<Instruction*> BeginOf(const Instruction& end) {
-  Instruction* element = end.operands().empty() ? nullptr : end.operand(0);
-  if (element != nullptr && element->opcode() == Opcode::kGetTupleElement &&
-      IsFusionOf(*element->operand(0), "AsyncCollectiveStart")) {
-    return element->operand(0);
+  for (const Instruction* element : end.operands()) {
+    if (element->opcode() == Opcode::kGetTupleElement &&
+        IsFusionOf(*element->operand(0), "AsyncCollectiveStart")) {
+      return element->operand(0);
+    }
   }
   return NoRule(fmt::format("{} ends a collective that begins nowhere", end.Describe()));
 }
@@ -277,7 +292,7 @@ absl::StatusOr<bool> JoinCarried(Computation* computation, OrderEdit& order,
             fmt::format("{} uses the state of {}", element->Describe(), collective->name()));
       }
       for (const Instruction* user : element->users()) {
-        if (user == end) continue;
+        if (user == end || IsOperandOf(*collective, element->attrs().tuple_index())) continue;
         return NoRule(fmt::format("{} uses the state of {}", user->Describe(), collective->name()));
       }
     }
