@@ -106,7 +106,7 @@ SELECTION = {
     "v5p-4x4x4": "sharded_gather_contracted_large_of_16 train_64b_v5p_64",
     "v5p-4x4x8": "train_128b_v5p_128",
     "v5p-4x8x8": "train_128b_v5p_256",
-    "v5p-8x8x8": "train_256b_v5p_512 train_512b_v5p_512",
+    "v5p-8x8x8": "train_256b_v5p_512 train_512b_v5p_512 train_llama3_405b_v5p_512",
     "v5p-8x8x16": "train_1024b_v5p_1024",
     "v5e-8x16": "all_reduce_64mib_8x16",
     "v5e-16x16": """

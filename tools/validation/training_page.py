@@ -9,10 +9,12 @@ its source can be read in another way (training_readings.py).
 
 import argparse
 import collections
+import gzip
 import json
 import math
 import pathlib
 import statistics
+import subprocess
 import tempfile
 from collections.abc import Iterable
 from typing import Any
@@ -24,6 +26,7 @@ from training_readings import READINGS
 Row = dict[str, Any]
 
 MEASUREMENTS = ROOT / "validation" / "measurements.json"
+COMPILED = ROOT / "tests" / "data" / "compiled"
 # Published utilizations that are closer than this say nothing of an order.
 CLOSE = 0.05
 # Parts of the machine with at least so much of the critical path are named.
@@ -51,6 +54,13 @@ exactly but for the assumptions below; B: nearly. An error is that of the step t
 the simulated step is too short. *Critical path* is what the simulated step waits for.
 """
 
+MODULES = """## Beside the compiler's modules
+
+The same programs as today's TPU compiler leaves them, compiled ahead of time with the flags of
+their sources (`tests/data/compiled`, `tools/validation/compiled_modules.py`), simulated as they
+are. Where the module is near the published step and the export is not, the simulator's compiler is
+wrong; where both are as far off, its machine is, or the published run was another program.
+"""
 NOT_MODELLED = """## What is not modelled
 
 Where the TPU compiler is named, one layer of the same program was compiled ahead of time for the
@@ -264,6 +274,48 @@ def readings(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
     )
 
 
+def module_of(row: Row) -> pathlib.Path:
+    """What the TPU compiler makes of the row's program, if it is kept."""
+    workload = pathlib.Path(row["workload"]).stem
+    return next(COMPILED.glob(f"*/{workload}.pb.gz"), COMPILED / "none")
+
+
+def modules(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
+    """Steps of the exports beside those of the TPU compiler's modules of the same programs."""
+    simulated = {row["id"]: row for row in rows}
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row in listed:
+            packed = module_of(row)
+            if not packed.exists():
+                continue
+            module, report = pathlib.Path(folder) / "m.pb", pathlib.Path(folder) / "report.json"
+            module.write_bytes(gzip.decompress(packed.read_bytes()))
+            measured(binary, "run", module, "--report", report, stdout=subprocess.DEVNULL)
+            there = json.loads(report.read_text())
+            here = simulated[row["id"]]
+            step = there["step_time_ns"]
+            lines.append(
+                [
+                    row["id"],
+                    row["chip"],
+                    time_text(here["measured_ns"]),
+                    time_text(here["simulated_ns"]),
+                    f"{here['error']:+.1%}",
+                    time_text(step),
+                    f"{step / here['measured_ns'] - 1:+.1%}",
+                    f"{here['simulated_ns'] / step:.2f}",
+                    f"{here['peak_hbm_bytes'] / 2**30:.1f}",
+                    f"{there['peak_hbm_bytes'] / 2**30:.1f}",
+                ]
+            )
+    return table(
+        "id | chip | published step | export | error | compiled module | error "
+        "| export over module | peak HBM, GiB | of the module",
+        lines,
+    )
+
+
 def plot(rows: list[Row], path: pathlib.Path) -> None:
     """Published against simulated MFU."""
     import matplotlib
@@ -323,6 +375,8 @@ def page(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
         "## Data parallel over slices\n",
         "V58, gradients summed over DCN:\n",
         slices(rows),
+        MODULES,
+        modules(binary, rows, listed),
         NOT_MODELLED,
         READING,
         readings(binary, rows, listed),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -13,6 +12,7 @@
 #include "workloads/spmd/factor_choice.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/partitioner.h"
+#include "workloads/spmd/wanted_axes.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -307,7 +307,11 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   ASSIGN_OR_RETURN(Instruction * local,
                    family.make({*builder_, global, rule, choice, operands, shape}));
   NoteIota(global, local);
-  if (global.opcode() == Opcode::kDot) NoteResultAxes(global, local);
+  if (global.opcode() == Opcode::kDot) {
+    hlo::SetFrontendAttribute(local, hlo::kWantedAxes,
+                              WantedAxes(global, Only(*global.operand(0)), Only(*global.operand(1)),
+                                         Only(global), in_.mesh));
+  }
   if (global.shape().IsTuple()) {
     return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
   }
@@ -317,14 +321,6 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   }
   const Moved moved = {&global, &global, 0, &rule};
   return Reshard(local, global.shape(), choice.results[0], Only(global), region, &moved);
-}
-
-void Partitioner::NoteResultAxes(const Instruction& global, Instruction* local) const {
-  std::vector<std::string> dims;
-  for (const sharding::DimSharding& dim : Only(global).dims) {
-    dims.push_back(ToString(dim.axes, in_.mesh));
-  }
-  hlo::SetFrontendAttribute(local, hlo::kResultAxes, absl::StrJoin(dims, ";"));
 }
 
 absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction& global) {

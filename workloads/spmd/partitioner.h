@@ -54,7 +54,6 @@ class Partitioner {
   // Whether any device can make any part of a value by itself.
   bool IsMade(const hlo::Instruction* value) const;
   void NoteIota(const hlo::Instruction& global, const hlo::Instruction* local);
-  void NoteResultAxes(const hlo::Instruction& global, hlo::Instruction* local) const;
   // The other shardings that a value exists in.
   std::vector<sharding::Sharding> OtherForms(const hlo::Instruction* value) const;
   // Leaf by leaf.

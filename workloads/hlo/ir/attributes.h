@@ -150,9 +150,9 @@ void RemoveFrontendAttribute(Instruction* instruction, const std::string& key);
 // collective goes, and those over which the work of a matrix product is split.
 inline constexpr char kAxes[] = "tpusim.axes";
 inline constexpr char kSplitOver[] = "tpusim.split_over";
-// Of a matrix product: the mesh axes of every dimension of its result as the program wants it, once
-// partial sums are added up; dimensions are separated by semicolons.
-inline constexpr char kResultAxes[] = "tpusim.result_axes";
+// Of a matrix product: the mesh axes that each operand would best have, dimension by dimension
+// (spmd/wanted_axes.h); dimensions are separated by semicolons, operands by a bar.
+inline constexpr char kWantedAxes[] = "tpusim.wanted_axes";
 // Of a collective that changes how a value is sharded; the program does not state it.
 bool IsReshard(const Instruction& collective);
 void MarkAsReshard(Instruction* collective);

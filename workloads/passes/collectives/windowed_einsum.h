@@ -39,16 +39,17 @@ struct WindowedEinsum {
 // another axis shares has two collectives or three: the one of the largest array is windowed, and
 // the others are done whole. If that one does not pay or is shared, none is. Of equal sizes a
 // scatter comes first, then the gather of the right operand. The gather of the left one along a
-// dimension that is not contracted is windowed only where it is alone.
+// dimension that is not contracted is windowed only where it is alone, and none along such a
+// dimension where the result is a partial sum that is all-reduced.
 //
 // Found by compiling such products ahead of time for v5p 4x4x8 and 2x4x4, meshes of 16x8, 8x16,
 // 32x4, 16x2 and 2x16: x [b,s,d] by w [d,f] forward, both gradients, in either order of operands,
 // 32 MiB to 2 GiB on one side of 56 to 448 MiB on the other. Left and right are those after a
 // transpose of the result is gone: it exchanges the operands.
 //
-// Whether an operand is shared: another product would have it in the same sharding, which is that
-// of the result's dimensions that come from it. (The gradient of a product's result is multiplied
-// by weights, contracted, and by activations, along columns: both are windowed.)
+// Whether an operand is shared: another product would have it in the same sharding
+// (hlo::kWantedAxes). The gradient of a product's result is multiplied by weights, contracted, and
+// by activations, along columns: both are windowed.
 std::optional<WindowedEinsum> MatchWindowedEinsum(hlo::Instruction* dot);
 
 // Whether a windowed einsum pays, as the TPU compiler reckons.

@@ -61,28 +61,19 @@ int64_t FirstFreeOfResult(const Instruction& dot, size_t operand) {
   return static_cast<int64_t>(operand == 0 ? batch : batch + left.free.size());
 }
 
-// The sharding that `dot` would have an operand in: free and batch dimensions as those of the
-// result are that come from them, contracted ones whole. Of each, the axes.
-std::vector<std::string> WantedAxes(const Instruction& dot, size_t operand) {
-  const OperandDims dims = DimsOf(dot, operand);
-  std::vector<std::string> wanted(dot.operand(operand)->shape().dims.size());
-  const auto axes = hlo::FrontendAttribute(dot, hlo::kResultAxes);
-  if (!axes.has_value()) return wanted;
-  const std::vector<std::string> of_result = absl::StrSplit(*axes, ';');
-  if (of_result.size() != dot.shape().dims.size()) return wanted;
-  for (size_t d = 0; d < dims.batch.size(); ++d) wanted[dims.batch[d]] = of_result[d];
-  const int64_t first = FirstFreeOfResult(dot, operand);
-  for (size_t d = 0; d < dims.free.size(); ++d) {
-    wanted[dims.free[d]] = of_result[static_cast<size_t>(first) + d];
-  }
-  return wanted;
+// The sharding that `dot` would have an operand in.
+std::string WantedAxes(const Instruction& dot, size_t operand) {
+  const auto axes = hlo::FrontendAttribute(dot, hlo::kWantedAxes);
+  if (!axes.has_value()) return "";
+  const std::vector<std::string> of_operands = absl::StrSplit(*axes, '|');
+  return operand < of_operands.size() ? of_operands[operand] : "";
 }
 
 // Whether something else needs what `gather` makes as operand `operand` of `dot`: not a product
 // that has it in another shape or would have it in another sharding.
 bool IsShared(const Instruction& gather, const Instruction& dot, size_t operand) {
   const bool reshaped = MultipliesReshaped(dot, gather);
-  const std::vector<std::string> wanted = WantedAxes(dot, operand);
+  const std::string wanted = WantedAxes(dot, operand);
   const auto needs = [&](const Instruction& value, const Instruction& user) {
     if (&user == &dot) return false;
     if (user.opcode() != Opcode::kDot || user.operand(0) == user.operand(1)) return true;
@@ -95,6 +86,18 @@ bool IsShared(const Instruction& gather, const Instruction& dot, size_t operand)
            return std::ranges::any_of(
                value->users(), [&](const Instruction* user) { return needs(*value, *user); });
          });
+}
+
+// Whether the product's result is a partial sum of which every device gets the whole, perhaps with
+// others added to it first.
+bool IsAllReduced(const Instruction& dot) {
+  const Instruction* value = &dot;
+  while (value->users().size() == 1) {
+    value = value->users()[0];
+    if (value->opcode() == Opcode::kAllReduce) return true;
+    if (value->opcode() != Opcode::kAdd && value->opcode() != Opcode::kConvert) return false;
+  }
+  return false;
 }
 
 // Whether a transpose behind the product, or behind the reduce-scatter of its result, exchanges
@@ -166,13 +169,17 @@ std::optional<WindowedEinsum> MatchWindowedEinsum(Instruction* dot) {
   if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return std::nullopt;
   const size_t right = IsExchanged(*dot) ? 0 : 1;
   std::optional<WindowedEinsum> form = MatchScatter(dot);
-  const auto take_larger = [&form](const std::optional<WindowedEinsum>& other) {
-    if (other && (!form || other->whole().ByteSize() > form->whole().ByteSize())) form = other;
+  const bool all_reduced = IsAllReduced(*dot);
+  const auto is_free = [](const WindowedEinsum& einsum) {
+    return einsum.form == WindowedEinsum::Form::kGatherFree;
+  };
+  const auto take_larger = [&](const std::optional<WindowedEinsum>& other) {
+    if (!other || (all_reduced && is_free(*other))) return;
+    if (!form || other->whole().ByteSize() > form->whole().ByteSize()) form = other;
   };
   take_larger(MatchGather(dot, right));
   const std::optional<WindowedEinsum> left = MatchGather(dot, 1 - right);
-  const bool along_rows = left && left->form == WindowedEinsum::Form::kGatherFree;
-  if (!along_rows || !form) take_larger(left);
+  if (!form || (left && !is_free(*left))) take_larger(left);
   return form;
 }
 
