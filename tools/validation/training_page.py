@@ -63,8 +63,8 @@ wrong; where both are as far off, its machine is, or the published run was anoth
 """
 NOT_MODELLED = """## What is not modelled
 
-Where the TPU compiler is named, one layer of the same program was compiled ahead of time for the
-same slice, and its estimates or schedules were read. Those are no measurements.
+Where estimates or schedules of the TPU compiler are named, the same program or a layer of it was
+compiled ahead of time for the same slice. Those are no measurements.
 
 * **Rotary positions** are as the compiler has them: a product, a kernel that makes the halves of
   queries and keys, and one that joins the halves of each, since a kernel cuts and joins only what
@@ -83,13 +83,11 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   backward in one kernel 12.7 and 12.9 us; forward 512 x 512 on v5e 1.3 and 0.8 us, where the
   scheduler fills the arrays' waits better than stages do.
 * **Gathers beside compute.** The sources ask for asynchronous all-gathers
-  (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler does so
-  on v5p for 8x8x8, but leaves them synchronous for 4x4x4, with these flags and without them. That
-  is the slice of V49, which has both values below.
+  (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler leaves
+  some of them synchronous, and all of V49 at its default limit of memory.
 * **Windowed einsums** carry their operands and sums through HBM, where the compiler keeps them in
-  VMEM. V43 and V49 to V51 have them, over groups whose members are no neighbours, as today's
-  compiler makes them for these slices; what the published runs had is not known. With results that
-  begin as zeros in memory, as in its modules, and sums span by span, they are 11 to 19 % too long.
+  VMEM. V43 and V49 to V55 have them, over groups whose members are no neighbours: which products,
+  and by which of their collectives, is as today's compiler has it (`collectives.h`).
 * **Slices over DCN.** The all-reduce of gradients between slices runs at the third of the network
   cards' rate that one measurement on v6e reached (V27), and nothing hides it. Published steps lose
   more with every slice (V58 above); what of that is the network, and what are hosts that wait for
@@ -105,8 +103,9 @@ waits for copies to the host (416 and 460 ms of V96h and V96i). Reduce-scatters 
 17 to 32 % too long (V96e: 12 % too short). The module that the TPU compiler makes of V96a,
 simulated as it is, takes 4.41 s, the export 3.86 s; 4.08 s were measured.
 
-V49 is at the limit of what the compiler allows itself of HBM: products are computed again for
-0.2 GiB (1 % of the step's FLOPs). The compiler's own module does without, at 90.8 GiB.
+V49 is at the limit of HBM. With today's default of the scheduler's limit, 95 % of it, the compiler
+puts no permute beside a product, and neither does the simulator; with 100 % it computes more again
+than the simulator does. The published step is shorter than either module's.
 
 V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
 chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near
