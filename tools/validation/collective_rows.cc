@@ -117,6 +117,8 @@ absl::StatusOr<Json> Choose(Json row) {
       file.chip, {slice[0], slice[1], slice[2]}, row.at("axes").get<std::string>(), kind,
       Bytes(row.at("operand_bytes").get<int64_t>()));
   query.minor = op.ends_with("_minor");
+  // Where nothing is said the last dimension has 1024 elements of 2 bytes.
+  if (query.minor) query.part_row = Bytes(row.value("row_bytes", 2048) / query.members);
   const collectives::CompilerChoice choice = collectives::ChoiceOfCompiler(query);
   std::string done_as(collectives::KindName(choice.kind));
   if (choice.asynchronous) done_as += "-start";

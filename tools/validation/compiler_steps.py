@@ -94,7 +94,10 @@ def without_summary(chips: Sequence[str]) -> Iterator[Step]:
                     config=example.config,
                     trip_counts=example.trip_counts,
                 )
-                report = tpusim.run(path, config=slice_name)
+                flags = compiled_modules.options_of(program)
+                text = " ".join(f"--{flag}={value}" for flag, value in flags.items())
+                options = ("--xla-flags", text) if flags else ()
+                report = tpusim.run(path, config=slice_name, options=options)
             found = step_of(program, slice_name, report["step_time_ns"] / 1e3)
             if found is not None:
                 yield found

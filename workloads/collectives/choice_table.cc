@@ -20,10 +20,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, kFacts> kFactNames = {
-    "axes",         "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
-    "members",      "every_chip",      "slices",       "slice_chips", "operand_bytes",
-    "part_bytes",   "minor_dimension", "offloaded",    "ring",        "single_phase",
-    "offload_size", "one_way_ring",    "one_way_axes"};
+    "axes",         "shortest_axis",   "longest_axis",   "even",        "devices_per_chip",
+    "members",      "every_chip",      "slices",         "slice_chips", "operand_bytes",
+    "part_bytes",   "minor_dimension", "part_row_bytes", "offloaded",   "ring",
+    "single_phase", "offload_size",    "one_way_ring",   "one_way_axes"};
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 absl::Status NoSuch(const std::string& where, std::string_view what, std::string_view name,

@@ -45,6 +45,7 @@ enum class Fact {
   kOperandBytes,    // of one device
   kPartBytes,       // the operand over the members
   kMinorDimension,  // gathers or scatters the last of several dimensions
+  kPartRowBytes,    // then: of a part, along that dimension
   kOffloaded,       // the SparseCores run it
   kRing,            // one ring is threaded through the group
   kSinglePhase,     // the operand is at most compiler.single_phase_most_bytes
@@ -52,7 +53,7 @@ enum class Fact {
   kOneWayRing,      // at most compiler.one_way_ring_most_members
   kOneWayAxes,      // the longest axis has at most compiler.one_way_axis_most_members
 };
-inline constexpr size_t kFacts = 18;
+inline constexpr size_t kFacts = 19;
 using Facts = std::array<int64_t, kFacts>;
 
 struct Condition {

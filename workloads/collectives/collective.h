@@ -59,6 +59,7 @@ struct CollectiveRequest {
   // All-gather and reduce-scatter of the last of several dimensions: the TPU
   // compiler chooses differently.
   bool minor_dimension = false;
+  Bytes part_row_bytes{0};  // then: of a part, along that dimension
   isa::MemorySpace space = isa::MemorySpace::kHbm;
   // How the TPU compiler executes it, where the module says so; else it is asked what it would do.
   StatedEmitter stated;

@@ -72,6 +72,7 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   set(Fact::kOperandBytes, query.operand.value());
   set(Fact::kPartBytes, query.operand.value() / query.members);
   set(Fact::kMinorDimension, query.minor);
+  set(Fact::kPartRowBytes, query.part_row.value());
   set(Fact::kSinglePhase, query.operand <= query.policy.single_phase_most_bytes);
   set(Fact::kOffloadSize, query.operand >= query.policy.offload_least_bytes);
   set(Fact::kOneWayRing, query.members <= query.policy.one_way_ring_most_members);
@@ -118,6 +119,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   query.slice = config.topology.shape();
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
+  query.part_row = request.part_row_bytes;
   query.offloaded = request.sparse_core;
   query.stated = request.stated;
   if (request.kind == CollectiveKind::kPermute) return query;

@@ -51,6 +51,7 @@ struct CompilerQuery {
   bool whole_axes = true;        // spans its axes, not only parts of them; false for no box
   Bytes operand;                 // of one device
   bool minor = false;            // gathers or scatters the last of several dimensions
+  Bytes part_row{0};             // then: of a part, along that dimension
   // Whether the SparseCores run it, if that is decided; else as the compiler does.
   std::optional<bool> offloaded = std::nullopt;
   StatedEmitter stated;  // by a module that the compiler wrote

@@ -187,6 +187,13 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
       i.attrs().dimensions_size() > 0) {
     request.minor_dimension =
         shape.rank() > 1 && i.attrs().dimensions(0) == hlo::MinorDimension(shape);
+    if (request.minor_dimension) {
+      const bool gathers = request.kind == collectives::CollectiveKind::kAllGather;
+      const hlo::Shape& part = gathers ? i.operand(0)->shape() : i.shape();
+      const hlo::Shape row =
+          hlo::MakeShape(part.element_type, {part.dims[i.attrs().dimensions(0)]});
+      request.part_row_bytes = row.ByteSize();
+    }
   }
   if (request.kind == collectives::CollectiveKind::kPermute) {
     for (const auto& pair : i.attrs().source_target_pairs()) {
