@@ -76,3 +76,26 @@ def test_text(run):
 )
 def test_mistakes(rejects, arguments, words):
     assert words in rejects("collective", *arguments)
+
+
+SCATTERED_TOGETHER = """HloModule m, num_partitions=4
+add {
+  a = bf16[] parameter(0)
+  b = bf16[] parameter(1)
+  ROOT sum = bf16[] add(a, b)
+}
+ENTRY e {
+  x = bf16[512,2048] parameter(0)
+  y = bf16[256,2048] parameter(1)
+  ROOT s = (bf16[512,512], bf16[256,512]) reduce-scatter(x, y), dimensions={1}, channel_id=1,
+    replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+}
+"""
+
+
+def test_several_arrays_are_scattered_along_the_last_dimension(report_of, tmp_path):
+    (tmp_path / "m.hlo").write_text(SCATTERED_TOGETHER)
+    (scatter,) = report_of(tmp_path / "m.hlo", "--config", "v5p-2x2x1")["collectives"]
+    assert scatter["bytes"] == (512 + 256) * 2048 * 2
+    # Parts of 512 elements of 2 bytes: a color per axis.
+    assert "2-color" in scatter["algorithm"]

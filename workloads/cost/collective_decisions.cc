@@ -189,7 +189,7 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
         shape.rank() > 1 && i.attrs().dimensions(0) == hlo::MinorDimension(shape);
     if (request.minor_dimension) {
       const bool gathers = request.kind == collectives::CollectiveKind::kAllGather;
-      const hlo::Shape& part = gathers ? i.operand(0)->shape() : i.shape();
+      const hlo::Shape& part = gathers ? shape : *hlo::Leaves(i.shape())[0];
       const hlo::Shape row =
           hlo::MakeShape(part.element_type, {part.dims[i.attrs().dimensions(0)]});
       request.part_row_bytes = row.ByteSize();

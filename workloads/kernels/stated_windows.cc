@@ -105,7 +105,8 @@ std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
                                         const StatedWindows& windows,
                                         const target::Target& target) {
   const std::vector<int64_t>& bounds = windows.iterations;
-  const size_t spatial = hlo::GetWindow(product).size();
+  const std::vector<Role> roles = RolesOfPositions(product);
+  const size_t spatial = roles.size();
   if (bounds.size() != 2 * spatial + 3) return std::nullopt;
   StatedGrid grid;
   grid.columns = bounds[0];
@@ -122,7 +123,6 @@ std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
     }
   }
   grid.rows = blocks[0];
-  const std::vector<Role> roles = RolesOfPositions(product);
   for (size_t s = 0; s < spatial; ++s) {
     int64_t& positions = roles[s] == Role::kBatch     ? grid.batch_positions
                          : roles[s] == Role::kColumns ? grid.column_positions
