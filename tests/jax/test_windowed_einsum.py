@@ -69,9 +69,11 @@ CASES: dict[str, Case] = {
         ROWS,
         product,
         MATRICES,
-        (P("a"), P("b", "a"), P("a", None)),
+        (P("a"), P(None, "a"), P("a", None)),
         3,
     ),
+    # The sum over b is all-reduced.
+    "gather_free_of_a_sum": (ROWS, product, MATRICES, (P("a"), P("b", "a"), P("a", None)), 0),
     "scatter_four": (ROWS, product, MATRICES, (P("b", "a"), P("a"), P(("b", "a"))), 3),
     "scatter_four_of_columns": (
         COLUMNS,

@@ -84,10 +84,13 @@ def test_text_and_proto_are_one_program(
     assert of_text == of_proto
 
 
-def printed(workload: tpusim.Workload) -> str:
-    """The module as XLA prints it."""
-    printer = pytest.importorskip("jaxlib._hlo").HloModule
-    text = printer.from_serialized_hlo_module_proto(workload.hlo_module).to_string()
+def printed(workload: tpusim.Workload, constants: bool = True) -> str:
+    """The module as XLA prints it; with the elements of all constants, as kernels read tables."""
+    hlo = pytest.importorskip("jaxlib._hlo")
+    options = hlo.HloPrintOptions()
+    options.print_large_constants = constants
+    module = hlo.HloModule.from_serialized_hlo_module_proto(workload.hlo_module)
+    text = module.to_string(options)
     # How many partitions there are is no part of a module, but of its text.
     count = f", is_scheduled=true, num_partitions={workload.num_partitions}"
     return text.replace(", is_scheduled=true", count, 1)
@@ -124,6 +127,19 @@ def test_the_text_that_xla_prints_is_the_program(
     assert of_text["memory_at_peak"]["owners"] == of_proto["memory_at_peak"]["owners"]
     of_ops = [round(sum(1000 * row["total_ns"] for row in r["ops"])) for r in (of_text, of_proto)]
     assert of_ops[0] == of_ops[1]
+
+
+def test_tables_that_a_text_leaves_out_are_an_assumption(
+    report_of: Callable[..., dict], tmp_path: pathlib.Path
+):
+    path = CORPUS / "v5p-4x4x8" / "train_128b_v5p_128.pb.gz"
+    workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+    for constants in (True, False):
+        (tmp_path / "m.hlo").write_text(printed(workload, constants))
+        assumed = report_of(tmp_path / "m.hlo", "--config", "v5p-4x4x8")["assumptions"]
+        named = [text for text in assumed if "leaves out constants" in text]
+        assert len(named) == (not constants)
+        assert all(text.startswith("splash_mha") for text in named)
 
 
 # Of a report: what has no names in it.

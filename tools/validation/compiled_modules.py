@@ -141,7 +141,10 @@ def options_of(program: str) -> dict[str, str]:
 
 
 def compiled(program: str, slice_name: str, **compiler_options: Any) -> tpusim.Workload:
-    """The module that the TPU compiler makes; tpusim.Error if it makes none."""
+    """The module that the TPU compiler makes; tpusim.Error if it makes none.
+
+    Options are added to those that the program has by itself.
+    """
     example = example_of(program)
     step, arguments = example()
     return tpusim.export(
@@ -152,7 +155,7 @@ def compiled(program: str, slice_name: str, **compiler_options: Any) -> tpusim.W
         name=program,
         trip_counts=example.trip_counts,
         compiled=True,
-        compiler_options=compiler_options or None,
+        compiler_options=(options_of(program) | compiler_options) or None,
     )
 
 
@@ -177,7 +180,7 @@ def compile_all(flags: argparse.Namespace) -> None:
             continue
         begin = time.monotonic()
         try:
-            workload = compiled(program, slice_name, **options_of(program))
+            workload = compiled(program, slice_name)
         except tpusim.Error as error:
             print(f"{slice_name:10} {program}: {one_line(str(error))}", flush=True)
             continue

@@ -24,12 +24,14 @@ from workloads.examples import (
     transformations,
     transformer_block,
 )
+from workloads.examples.caches import clear_caches
 from workloads.examples.example import EXAMPLES, Example
 
 __all__ = [
     "EXAMPLES",
     "Example",
     "all_reduce",
+    "clear_caches",
     "collective_matmul",
     "collectives",
     "cross_entropy",

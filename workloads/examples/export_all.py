@@ -22,7 +22,7 @@ if __name__ == "__main__":
 import jax  # noqa: E402
 import tpusim  # noqa: E402
 
-from workloads.examples import EXAMPLES, Example  # noqa: E402
+from workloads.examples import EXAMPLES, Example, clear_caches  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def reproducible() -> Iterator[None]:
     folder, frames = os.getcwd(), jax.config.jax_traceback_in_locations_limit
     os.chdir(ROOT)
     jax.config.update("jax_traceback_in_locations_limit", 1)
-    jax.clear_caches()
+    clear_caches()
     try:
         yield
     finally:

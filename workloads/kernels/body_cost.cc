@@ -55,6 +55,18 @@ mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
           1 / chip.hbm.bytes_per_second.value(), 1 / chip.ici.link_bytes_per_second.value()};
 }
 
+// Whether text left out the elements of arrays of integers that the program has as constants.
+bool LacksConstants(const hlo::Module& module) {
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (i->opcode() != hlo::Opcode::kConstant || !i->shape().IsArray()) continue;
+      const bool integral = hlo::IsIntegral(i->shape().element_type);
+      if (integral && !i->attrs().literal().has_shape()) return true;
+    }
+  }
+  return false;
+}
+
 Call::Array ArrayOf(const Shape& shape) {
   return {shape.dims, CeilDiv(hlo::BitWidth(shape.element_type), 8)};
 }
@@ -63,6 +75,7 @@ class BodyCosts {
  public:
   BodyCosts(const hlo::Module& module, int64_t partitions, const target::Target& target)
       : calls_(module),
+        lacks_constants_(LacksConstants(module)),
         partitions_(std::clamp<int64_t>(partitions, 1, limits::kTablePartitions.most())) {
     if (partitions > partitions_) limits::kTablePartitions.Reached(partitions - partitions_);
     const configs::ChipParams& chip = target.chip();
@@ -77,6 +90,7 @@ class BodyCosts {
     }
     std::optional<tpusim::KernelCost> dearest;
     std::set<std::vector<std::vector<int64_t>>> seen;
+    bool lacks_table = false;
     for (int64_t partition = 0; partition < partitions_; ++partition) {
       Call facts = facts_;
       facts.place = call.SourceLocation();
@@ -90,6 +104,8 @@ class BodyCosts {
         // What a kernel computes with is an operand, too: only what may be a table is looked at.
         const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
         auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
+        const bool integral = hlo::IsIntegral(operand->shape().element_type);
+        lacks_table = lacks_table || (lacks_constants_ && small && integral && !known);
         if (!known) continue;
         tables.push_back(known->elements);
         everywhere = everywhere && known->everywhere;
@@ -107,11 +123,18 @@ class BodyCosts {
       }
       if (everywhere) break;
     }
+    if (lacks_table) {
+      dearest->add_assumed(
+          "computes all of its blocks: the text that the program was read from leaves out "
+          "constants "
+          "({...}), perhaps the tables of this kernel; write that text with large constants");
+    }
     return *dearest;
   }
 
  private:
   hlo::CallGraph calls_;
+  bool lacks_constants_;
   int64_t partitions_;
   Call facts_;
   std::map<std::string, std::unique_ptr<mosaic::Module>> kernels_;
