@@ -63,6 +63,7 @@ wrong; where both are as far off, its machine is, or the published run was anoth
 modules are no programs that the sources ran: in that of V43 every permute is synchronous, as today
 on v5e slices of 32 chips and more, and those of V49 and V71 compute again what does not fit.
 """
+
 NOT_MODELLED = """## What is not modelled
 
 Where estimates or schedules of the TPU compiler are named, the same program or a layer of it was

@@ -77,7 +77,7 @@ READINGS = (
     ),
     Reading(
         "V49",
-        "the scheduler may fill HBM, as later recipes of the source say by a flag",
+        "the scheduler may fill HBM, as later recipes for MaxText say by a flag",
         "95% of it, today's default: nothing is beside compute",
         limited_schedule,
     ),

@@ -126,8 +126,8 @@ class BodyCosts {
     if (lacks_table) {
       dearest->add_assumed(
           "computes all of its blocks: the text that the program was read from leaves out "
-          "constants "
-          "({...}), perhaps the tables of this kernel; write that text with large constants");
+          "constants ({...}), perhaps the tables of this kernel; write that text with large "
+          "constants");
     }
     return *dearest;
   }

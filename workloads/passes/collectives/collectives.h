@@ -43,8 +43,9 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
 // still read; a group of four has no loop.
 //
 // Which products: those that the partitioner gave a collective, over groups that also split the
-// product's work. The gathered shard has no second all-gather for a product that has it in
-// the same shape (operand_shape.h): a weight that forward and backward pass gather is gathered. And it must pay (windowed_einsum.h).
+// product's work; of several, the one of the largest array (windowed_einsum.h). What is gathered
+// serves no other product that would have it in the same shape (operand_shape.h) and sharding: a
+// weight that forward and backward pass gather alike is gathered. And it must pay.
 absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context);
 
 // An all-gather of weights that are needed again much later is done again then.
