@@ -168,6 +168,9 @@ class Explainer {
         }
         return std::nullopt;
       }
+      case Stream::Blocked::kStep:
+        why = fmt::format("{} waits for a kernel that polls, and none runs", who);
+        return std::nullopt;
       case Stream::Blocked::kWork:
       case Stream::Blocked::kNo:
         why = fmt::format("{} waits for work that was given to the machine and got lost", who);

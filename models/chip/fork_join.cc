@@ -44,6 +44,7 @@ ForkJoin::Joined ForkJoin::Join(int32_t token, StreamInterface* waiter) {
   }
   TPUSIM_CHECK(at->waiter == nullptr, "two streams wait for one token");
   at->waiter = waiter;
+  for (int i = 0; i < streams.size(); ++i) streams[i]->Awaited(token);
   return Joined::kWait;
 }
 

@@ -41,6 +41,14 @@ class TransferListener {
   ~TransferListener() = default;
 };
 
+class StepListener {
+ public:
+  virtual void StepBegan() = 0;
+
+ protected:
+  ~StepListener() = default;
+};
+
 class FlagListener {
  public:
   virtual void FlagReached() = 0;
@@ -119,6 +127,10 @@ class ComputeInterface : public virtual sc_core::sc_interface {
   virtual void Run(const isa::Block& block, int32_t op, WorkListener* listener) = 0;
   // Of what ended last, which took this long. The kernel still lives.
   virtual TimeSplit Split(Picoseconds duration) const = 0;
+  // The listener is called once, when a kernel that polls begins its next step; not if it is
+  // forgotten before.
+  virtual void TellStep(StepListener* listener) = 0;
+  virtual void ForgetStep(StepListener* listener) = 0;
 };
 
 // The way from a device to others. Both return at once; flags tell the ends. `device` is
@@ -146,6 +158,8 @@ class StreamInterface : public virtual sc_core::sc_interface {
   // Queues a body; `token` -1 is the program itself. The body must outlive the run.
   virtual void Enqueue(const isa::Body& body, int32_t token, const isa::Iteration& in) = 0;
   virtual void Wake() = 0;
+  // Another stream does nothing but wait for what this token names, if that is given to this one.
+  virtual void Awaited(int32_t token) = 0;
 };
 
 // Forks and joins of the streams of a device.

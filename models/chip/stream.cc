@@ -42,6 +42,19 @@ void Stream::Wake() {
   Resume();
 }
 
+void Stream::Awaited(int32_t token) {
+  if (!Holds(token)) return;
+  awaited_ = token;
+  if (blocked_ != Blocked::kStep) return;
+  tensor_core->ForgetStep(this);
+  StepBegan();
+}
+
+void Stream::StepBegan() {
+  if (context_.causes != nullptr) Spend(events::Now(), events::Spent::kLatency);
+  Resume();
+}
+
 void Stream::WorkEnded() {
   if (context_.causes != nullptr) {
     Picoseconds at = context_.causes->At(cause_);
@@ -119,6 +132,8 @@ void Stream::Visit(steady::StateVisitor& visitor) {
   for (int32_t& label : labels_) visitor.Named(isa::NameKind::kOp, label);
   visitor.Same(active_);
   if (active_) visitor.Named(isa::NameKind::kToken, token_);
+  visitor.Same(awaited_ >= 0);
+  if (awaited_ >= 0) visitor.Named(isa::NameKind::kToken, awaited_);
   visitor.Same(static_cast<int64_t>(blocked_));
   if (blocked_ == Blocked::kFlag) visitor.Named(isa::NameKind::kFlag, blocked_on_);
   if (blocked_ == Blocked::kToken) visitor.Named(isa::NameKind::kToken, blocked_on_);
@@ -171,6 +186,7 @@ void Stream::Run() {
       active_ = false;
       TellCause();
       if (context_.causes != nullptr) context_.causes->Finished(cause_);
+      if (token_ == awaited_) awaited_ = -1;
       if (token_ >= 0) fork_join->Finish(token_);
       context_.probe.StreamFinished();
     }
@@ -252,6 +268,12 @@ bool Stream::Execute(const isa::Wait& wait) {
   const int32_t flag = in().Flag(wait.flag);
   if (flags->Take(flag, wait.count, this)) return true;
   return Sleep(Blocked::kFlag, flag, wait.count);
+}
+
+bool Stream::Execute(const isa::Poll&) {
+  if (awaited_ >= 0) return true;
+  tensor_core->TellStep(this);
+  return Sleep(Blocked::kStep);
 }
 
 bool Stream::Execute(const isa::Loop& loop) {

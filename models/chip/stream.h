@@ -48,6 +48,7 @@ class Stream : public sc_core::sc_module,
                public WorkListener,
                public TransferListener,
                public FlagListener,
+               public StepListener,
                public steady::Stateful {
  public:
   // Its ordinal is its channel of the DMA engine.
@@ -63,12 +64,13 @@ class Stream : public sc_core::sc_module,
 
   void Enqueue(const isa::Body& body, int32_t token, const isa::Iteration& in) override;
   void Wake() override;
+  void Awaited(int32_t token) override;
 
   const events::StreamRef& ref() const override { return ref_; }
   int64_t retired() const { return retired_; }
 
   // Why the stream sleeps, for the report of a deadlock.
-  enum class Blocked { kNo, kWork, kFlag, kToken };
+  enum class Blocked { kNo, kWork, kFlag, kToken, kStep };
   bool finished() const { return frames_.empty() && queue_.empty(); }
   Blocked blocked() const { return blocked_; }
   int32_t blocked_on() const { return blocked_on_; }  // flag or token
@@ -80,6 +82,7 @@ class Stream : public sc_core::sc_module,
   void WorkEnded() override;
   void TransferEnded(uint64_t) override;
   void FlagReached() override { Wake(); }
+  void StepBegan() override;
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
@@ -113,6 +116,7 @@ class Stream : public sc_core::sc_module,
   bool Execute(const isa::Rdma& rdma);
   bool Execute(const isa::Signal& signal);
   bool Execute(const isa::Wait& wait);
+  bool Execute(const isa::Poll& poll);
   bool Execute(const isa::Loop& loop);
   bool Execute(const isa::Call& call);
   bool Execute(const isa::Branch& branch);
@@ -136,6 +140,7 @@ class Stream : public sc_core::sc_module,
   std::vector<Frame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
+  int32_t awaited_ = -1;       // token; -1: another stream waits for none of this one's
   bool active_ = false;        // a body of the queue is being executed
   events::Causes::Ref cause_;  // why it is where it is
   // What a transfer that it waits for takes before bytes move, and what moves them.

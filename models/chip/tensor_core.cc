@@ -31,6 +31,8 @@ bool TensorCore::Timed() const {
 }
 
 void TensorCore::Visit(steady::StateVisitor& visitor) {
+  visitor.Same(static_cast<int64_t>(told_.size()));
+  for (StepListener*& listener : told_) visitor.Same(listener);
   visitor.Same(static_cast<int64_t>(phase_));
   if (phase_ == Phase::kIdle) return;
   visitor.Same(listener_);
@@ -154,6 +156,13 @@ TimeSplit TensorCore::Split(Picoseconds duration) const {
   return split;
 }
 
+void TensorCore::TellStep(StepListener* listener) {
+  told_.push_back(listener);
+  if (phase_ == Phase::kRepeat && kernel_->polls) EndRepeat();
+}
+
+void TensorCore::ForgetStep(StepListener* listener) { std::erase(told_, listener); }
+
 Transfer TensorCore::Complete(const timing::Transfer& transfer) {
   Transfer complete{transfer};
   complete.listener = this;
@@ -193,6 +202,9 @@ void TensorCore::TimerFired() {
 void TensorCore::TryStep() {
   if (!pipeline_.Ready()) return;
   phase_ = Phase::kStep;
+  if (kernel_->polls) {
+    for (StepListener* listener : std::exchange(told_, {})) listener->StepBegan();
+  }
   SetTimer(Begin(pipeline_.step(), pipeline_.Fraction(), events::Now()));
   if (logging_) log_.Add(StepLog::Kind::kBlockBegan, events::Now(), compute_);
 }

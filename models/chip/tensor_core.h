@@ -21,6 +21,9 @@
 // core and nothing else gets as much by that. Where others would get more or less (a
 // link keeps them from using all of a gap), every step is executed after all.
 //
+// Who waits for a step of a kernel that polls is told when one begins; steps are then executed one
+// by one until that has been done.
+//
 // One timed notification is pending while a block, a kernel's launch or steps that
 // repeat run, none while the core waits for data.
 #ifndef TPUSIM_MODELS_CHIP_TENSOR_CORE_H_
@@ -64,6 +67,8 @@ class TensorCore : public sc_core::sc_module,
   void Run(const isa::Block& block, int32_t op, WorkListener* listener) override;
 
   TimeSplit Split(Picoseconds duration) const override;
+  void TellStep(StepListener* listener) override;
+  void ForgetStep(StepListener* listener) override;
 
   bool idle() const { return phase_ == Phase::kIdle; }
   void TransferEnded(uint64_t number) override;
@@ -138,6 +143,7 @@ class TensorCore : public sc_core::sc_module,
   Phase phase_ = Phase::kIdle;
   WorkListener* listener_ = nullptr;
   int32_t op_ = -1;
+  std::vector<StepListener*> told_;  // of the next step of a kernel that polls
   // Of a full block: what it keeps busy for how long.
   Picoseconds block_total_{0}, block_mxu_{0}, block_vpu_{0}, block_xlu_{0};
   Picoseconds compute_{0};  // of the last block

@@ -59,6 +59,7 @@ TensorCore::Boundary& TensorCore::Observe(int64_t step) {
 }
 
 bool TensorCore::BeginRepeat() {
+  if (kernel_->polls && !told_.empty()) return false;
   if (log_.kept() > kLongestLog) ForgetIterations();
   const int64_t step = pipeline_.step() + 1;
   int64_t inner = 1;  // steps of one iteration

@@ -134,7 +134,8 @@ class Writer {
       grid += fmt::format("{}{}", grid.empty() ? "" : "x", dim.count);
       if (dim.last_fraction != 1) grid += fmt::format("({:.3g})", dim.last_fraction);
     }
-    Line("kernel grid {} step {}", grid.empty() ? "1" : grid, Slots(kernel.block));
+    Line("kernel grid {} step {}{}", grid.empty() ? "1" : grid, Slots(kernel.block),
+         kernel.polls ? ", polls" : "");
     ++depth_;
     for (const Window& window : kernel.windows) {
       std::string dims;
@@ -169,6 +170,7 @@ class Writer {
   void Write(const Signal& signal) {
     Line("signal '{}' flag {}", RouteName(signal.route), signal.flag);
   }
+  void Write(const Poll&) { Line("poll"); }
   void Write(const Wait& wait) { Line("wait flag {} count {}", wait.flag, wait.count); }
   void Write(const Loop& loop) {
     Line("loop {} times{}", loop.count,

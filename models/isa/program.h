@@ -115,6 +115,9 @@ struct Kernel {
   std::vector<GridDim> grid;  // empty = one step
   std::vector<Window> windows;
   Block block;
+  // At the begin of every step it looks what has arrived for collectives in flight, and sends on
+  // (Poll).
+  bool polls = false;
 
   int64_t Steps() const {
     int64_t n = 1;
@@ -179,6 +182,13 @@ struct Wait {
   int64_t count = 1;
 };
 
+// Blocks the stream until a kernel that polls begins its next step. Control that no unit of its
+// own executes goes on when the TensorCore has a moment for it: between two blocks, or when it has
+// nothing else to do, because the main stream waits for the Done of what the stream executes.
+struct Poll {
+  bool operator==(const Poll&) const = default;
+};
+
 struct Loop {
   int64_t count = 0;
   SharedBody body;
@@ -232,8 +242,8 @@ struct Done {
   int32_t token = 0;
 };
 
-using InstructionKind = std::variant<Block, Kernel, Dma, HostDma, Rdma, Signal, Wait, Loop, Call,
-                                     Branch, Label, Alloc, Free, Start, Done>;
+using InstructionKind = std::variant<Block, Kernel, Dma, HostDma, Rdma, Signal, Wait, Poll, Loop,
+                                     Call, Branch, Label, Alloc, Free, Start, Done>;
 struct Instruction {
   InstructionKind kind;
 };

@@ -264,6 +264,10 @@ class Verifier {
     RETURN_IF_ERROR(CheckRoute(signal.route));
     return CheckFlag(signal.flag);
   }
+  absl::Status Check(const Poll&, const StreamId& stream) {
+    if (stream.kind != StreamKind::kTensorCore) return absl::OkStatus();
+    return absl::InternalError("the main stream waits for steps of its own kernels");
+  }
   absl::Status Check(const Wait& wait, const StreamId&) {
     if (wait.count < 1) return absl::InternalError("a wait for nothing");
     return CheckFlag(wait.flag);

@@ -3,17 +3,33 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "sim/results/text.h"
 
 namespace tpusim::results {
 
+namespace {
+
+// XProf's category of what is waited for, or of a part of it: `all-gather` if the main stream
+// executes it, `all-gather-done` if it waits for it.
+bool IsOf(std::string_view row, std::string_view category) {
+  constexpr std::string_view kExposed = "exposed ";
+  if (!category.starts_with(kExposed)) return row == category;
+  category.remove_prefix(kExposed.size());
+  if (!row.starts_with(category)) return false;
+  row.remove_prefix(category.size());
+  return row.empty() || row == "-start" || row == "-done";
+}
+
+}  // namespace
+
 std::vector<Picoseconds> SimulatedCategories(const Report& report, const Measurement& measurement) {
   std::vector<Picoseconds> times;
   for (const CategoryTime& category : measurement.categories) {
     Picoseconds time(0);
-    for (const RollupRow& row : report.rollups.Of(RollupBy::kCategory)) {
-      if (row.name == category.name) time += row.time;
+    for (const RollupRow& row : report.rollups.Of(RollupBy::kXprof)) {
+      if (IsOf(row.name, category.name)) time += row.time;
     }
     times.push_back(time);
   }

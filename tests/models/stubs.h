@@ -147,6 +147,9 @@ struct StubCompute : chip::ComputeInterface {
     ops.push_back(op);
   }
   chip::TimeSplit Split(Picoseconds) const override { return {}; }
+  std::vector<chip::StepListener*> told;
+  void TellStep(chip::StepListener* listener) override { told.push_back(listener); }
+  void ForgetStep(chip::StepListener* listener) override { std::erase(told, listener); }
 };
 
 struct StubHost : chip::HostInterface {
@@ -191,6 +194,8 @@ struct StubStream : chip::StreamInterface {
     queued.push_back(token);
   }
   void Wake() override { ++woken; }
+  std::vector<int32_t> awaited;  // tokens
+  void Awaited(int32_t token) override { awaited.push_back(token); }
 };
 
 struct StubDuplex : chip::NicInterface {

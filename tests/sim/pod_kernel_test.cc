@@ -513,5 +513,54 @@ TEST(PodKernel, BrokenProgramsAreRefused) {
       HasSubstr("a kernel outside of the stream tensor_core[0]"));
 }
 
+// ---- What kernels carry ---------------------------------------------------------------------
+
+// A kernel that reads nothing: launch 2, then steps of 10.
+isa::Kernel Carrier(int64_t steps, bool polls = true) {
+  isa::Kernel kernel;
+  kernel.grid = {{steps, 1.0}};
+  kernel.block = Compute(10'000);
+  kernel.polls = polls;
+  return kernel;
+}
+
+// So many times: control work of 12 that is looked after when a step begins.
+isa::PodProgram Carrying(int64_t times, isa::Kernel kernel) {
+  const isa::SharedBody carried = Share(isa::Loop{times, Share(isa::Poll{}, Latency(12'000))});
+  return MakeProgram({Share(isa::Start{{isa::StreamKind::kCollective, 0}, 0, carried},
+                            std::move(kernel), isa::Done{0})});
+}
+
+TEST(PodKernel, WhatItCarriesGoesOnWhenAStepBegins) {
+  // Steps begin at 2, 12, ... 92: polls at 2, 22 (ready at 14), 42; the last ends at 54.
+  Timeline timeline = MustSimulate(TestConfig(), Carrying(3, Carrier(10)));
+  EXPECT_EQ(timeline.step_time, Microseconds(102));
+  EXPECT_EQ(timeline.devices[0].compute_busy, Microseconds(100));
+  // Of 3 steps, at 2, 12 and 22, it sees two: 2 and 22. From 34 on the rest follows at once.
+  timeline = MustSimulate(TestConfig(), Carrying(4, Carrier(3)));
+  EXPECT_EQ(timeline.step_time, Microseconds(58));
+  // A kernel that does not poll carries nothing: all of it comes behind.
+  timeline = MustSimulate(TestConfig(), Carrying(4, Carrier(3, /*polls=*/false)));
+  EXPECT_EQ(timeline.step_time, Microseconds(80));
+}
+
+TEST(PodKernel, StepsAreMovedOverOnlyWhereNothingIsCarried) {
+  isa::Kernel kernel = Carrier(1000);
+  kernel.windows = {Input(1000, 1), Output(1000, 1)};
+  sim::SimulationOptions every;
+  every.every_step = true;
+  for (const int64_t times : {0, 1, 7, 200, 900}) {
+    const isa::PodProgram program = Carrying(times, kernel);
+    const Timeline moved = MustSimulate(TestConfig(), program);
+    const auto executed = sim::Simulate(TestConfig(), program, every);
+    ASSERT_TRUE(executed.ok());
+    EXPECT_EQ(moved.step_time, executed->step_time) << times;
+    EXPECT_EQ(moved.devices[0].vpu_busy, executed->devices[0].vpu_busy) << times;
+    if (times < 200) {
+      EXPECT_LT(moved.events, executed->events / 3) << times;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tpusim::sim

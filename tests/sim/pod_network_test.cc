@@ -361,6 +361,14 @@ TEST(PodNetwork, WaitForWhatNobodySends) {
                         "instruction raises"));
 }
 
+TEST(PodNetwork, AStreamThatNoKernelCarriesOn) {
+  const isa::SharedBody carried = Share(isa::Poll{});
+  EXPECT_THAT(
+      SimulationError(TestConfig(), MakeProgram({Share(isa::Start{
+                                        {isa::StreamKind::kCollective, 0}, 0, carried})})),
+      HasSubstr("device 0 collective[0] waits for a kernel that polls, and none runs"));
+}
+
 TEST(PodNetwork, WaitForMoreThanWasSent) {
   const configs::Config config = Line(2);
   isa::PodProgram program = MakeProgram({Share(isa::Signal{0, 5}), Share(isa::Wait{5, 2})});

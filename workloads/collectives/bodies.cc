@@ -15,7 +15,7 @@ using RouteTie = configs::Topology::RouteTie;
 
 // The numbers that make two stages equal.
 std::vector<int64_t> CodeOf(const Stage& stage) {
-  std::vector<int64_t> code = {stage.idle.value(), static_cast<int64_t>(stage.sends.size()),
+  std::vector<int64_t> code = {stage.idle.value(), stage.polled, static_cast<int64_t>(stage.sends.size()),
                                static_cast<int64_t>(stage.copies.size()),
                                static_cast<int64_t>(stage.waits.size())};
   for (const isa::Rdma& send : stage.sends) {
@@ -36,6 +36,7 @@ void Append(const Stage& stage, isa::Body& body) {
     block.latency = stage.idle;
     body.push_back({block});
   }
+  if (stage.polled) body.push_back({isa::Poll()});
   for (const isa::Rdma& send : stage.sends) body.push_back({send});
   for (const isa::Dma& copy : stage.copies) body.push_back({copy});
   for (const isa::Wait& wait : stage.waits) body.push_back({wait});
@@ -203,6 +204,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     stages.resize(first + steps.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       Stage& stage = stages[first + i];
+      stage.polled = request.carried && i > 0 && !steps[i].sends.empty();
       for (const Transfer& transfer : steps[i].sends) {
         isa::Rdma send;
         send.route = routes.For(transfer);
@@ -236,7 +238,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
       });
   if (all_alike) {
     const std::vector<Stage> stages = stages_at({}, {});
-    const int32_t role = roles.Add(stages, /*local=*/false, repeated);
+    const int32_t role = roles.Add(stages, /*local=*/request.carried, repeated);
     for (const size_t g : form.groups) {
       for (const int64_t device : request.groups[g]) roles.Assign(device, role);
     }
@@ -258,7 +260,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
       const auto [known, is_new] = role_at.try_emplace(like, -1);
       if (is_new) {
         const std::vector<Stage> stages = stages_at(like, chunk_bytes);
-        known->second = roles.Add(stages, /*local=*/false, repeated);
+        known->second = roles.Add(stages, /*local=*/request.carried, repeated);
       }
       roles.Assign(group[member], known->second);
     }

@@ -15,9 +15,10 @@
 
 namespace tpusim::collectives {
 
-// A part of a body without loops: idle time, transfers out, local copies, then waits.
+// A part of a body without loops: idle time, a poll, transfers out, local copies, then waits.
 struct Stage {
   Cycles idle{0};
+  bool polled = false;  // it begins when a kernel has a moment for it
   std::vector<isa::Rdma> sends;
   std::vector<isa::Dma> copies;
   std::vector<isa::Wait> waits;

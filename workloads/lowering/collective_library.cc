@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
+#include "workloads/lowering/carried.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -44,14 +45,17 @@ std::vector<std::string> CollectiveLibrary::Assumptions() const {
 absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
     const hlo::Instruction& collective, isa::PodProgram& program) {
   ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* decided, decisions_.Find(collective));
-  const auto [it, fresh] = lowered_.try_emplace(decided->key);
+  collectives::CollectiveRequest request = decided->request;
+  request.carried = IsCarried(collective);
+  const auto [it, fresh] =
+      lowered_.try_emplace((request.carried ? "carried " : "") + decided->key);
   Entry& entry = it->second;
   collectives::LoweredCollective result;
   if (fresh) {
     entry.decision = decided->decision;
     entry.first_flag = program.flags;
-    entry.lowered = collectives::LowerCollective(decisions_.config(), decided->request,
-                                                 *decided->decision, program);
+    entry.lowered =
+        collectives::LowerCollective(decisions_.config(), request, *decided->decision, program);
     entry.flags = program.flags - entry.first_flag;
     result = entry.lowered;
   } else {

@@ -27,6 +27,7 @@
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/kernels/stated_windows.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/lowering/carried.h"
 #include "workloads/lowering/op_info.h"
 #include "workloads/lowering/operations.h"
 #include "workloads/lowering/program_template.h"
@@ -129,6 +130,7 @@ class Lowering {
         case Execution::kKernel: {
           ASSIGN_OR_RETURN(kernels::TimedKernel timed, input_.kernels->Build(*i));
           op.kernel = std::move(timed.kernel);
+          op.kernel.polls = Carries(*i);
           op.traffic = timed.traffic;
           op.time = timed.time;
           RETURN_IF_ERROR(AddRemoteDma(*i, op));
@@ -164,6 +166,7 @@ class Lowering {
         case Execution::kStart: {
           RETURN_IF_ERROR(AddCollective(*i, op, streams_.at(i)));
           op.time = ops_.collectives[op.collective].lowered.info.expected;
+          if (IsCarried(*i)) op.transfer = BeginOfCarried(*i, target_.chip());
           break;
         }
         default:
@@ -448,6 +451,7 @@ class Lowering {
         break;
       case Execution::kStart:
       case Execution::kCopyStart:
+        body.Add(op.transfer);
         AppendStart(op.collective, body);
         break;
       case Execution::kTransfer:

@@ -10,6 +10,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
+#include "workloads/lowering/carried.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -27,6 +28,8 @@ std::string CategoryOf(const Instruction& i) {
   if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(hlo::StartOf(i))) {
     return "wait for host";
   }
+  // Its two ends are fusions in modules that the TPU compiler wrote.
+  if (IsCarried(hlo::IsAsyncDone(i.opcode()) ? hlo::StartOf(i) : i)) return "custom fusion";
   if (const auto transfer = hlo::HostTransferOf(i); transfer && !hlo::IsAsyncStart(i.opcode())) {
     return CategoryOf(*transfer);
   }

@@ -144,6 +144,7 @@ void AppendWork(const isa::Block& block, std::vector<int64_t>& work) {
 
 void AppendWork(const isa::Kernel& kernel, std::vector<int64_t>& work) {
   AppendWork(kernel.block, work);
+  work.push_back(kernel.polls);
   work.push_back(static_cast<int64_t>(kernel.grid.size()));
   for (const isa::GridDim& dim : kernel.grid) {
     work.insert(work.end(), {dim.count, std::bit_cast<int64_t>(dim.last_fraction)});
@@ -160,9 +161,11 @@ void AppendWork(const isa::Body& transfer, std::vector<int64_t>& work) {
     if (const auto* dma = std::get_if<isa::Dma>(&instruction.kind)) {
       work.insert(work.end(), {static_cast<int64_t>(dma->from), static_cast<int64_t>(dma->to),
                                dma->bytes.value(), dma->rows});
+    } else if (const auto* block = std::get_if<isa::Block>(&instruction.kind)) {
+      AppendWork(*block, work);
     } else {
       const auto* host = std::get_if<isa::HostDma>(&instruction.kind);
-      TPUSIM_CHECK(host != nullptr, "a transfer of one device is made of copies");
+      TPUSIM_CHECK(host != nullptr, "a transfer of one device is made of copies and blocks");
       work.insert(work.end(), {-1, static_cast<int64_t>(host->to_host), host->bytes.value()});
     }
   }

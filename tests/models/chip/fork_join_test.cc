@@ -45,6 +45,15 @@ TEST(ForkJoin, AJoinBehindTheEndFreesTheToken) {
   EXPECT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
 }
 
+TEST(ForkJoin, WhoHasTheBodyHearsThatAnotherWaitsForIt) {
+  ForkJoinBench bench;
+  bench.Elaborate();
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
+  EXPECT_TRUE(bench.copies.awaited.empty());
+  EXPECT_EQ(bench.fork_join.Join(5, &bench.main), Joined::kWait);
+  EXPECT_EQ(bench.copies.awaited, std::vector<int32_t>{5});
+}
+
 TEST(ForkJoin, AJoinBeforeTheEndIsWokenByIt) {
   ForkJoinBench bench;
   bench.Elaborate();

@@ -201,6 +201,37 @@ TEST(Stream, AJoinThatHasToWaitIsWoken) {
   EXPECT_EQ(bench.signals(), 1u);
 }
 
+TEST(Stream, APollEndsWhenAStepBegins) {
+  CollectiveStreamBench bench;
+  const isa::Body body = MakeBody(isa::Poll{}, isa::Signal{});
+  bench.Execute(body, 3);
+  EXPECT_EQ(bench.stream->blocked(), Stream::Blocked::kStep);
+  EXPECT_THAT(bench.core.told, ElementsAre(&*bench.stream));
+  bench.RunTo(50);
+  EXPECT_EQ(bench.signals(), 0u);
+  bench.stream->StepBegan();
+  bench.RunTo(50);
+  EXPECT_THAT(bench.network.signalled, ElementsAre(50));
+}
+
+// Nor do later ones of that body wait, or those of bodies before it; those behind it do again.
+TEST(Stream, APollEndsWhenItsBodyIsAwaited) {
+  CollectiveStreamBench bench;
+  const isa::Body body = MakeBody(isa::Poll{}, isa::Poll{}, isa::Signal{});
+  bench.Execute(body, 3);
+  bench.stream->Enqueue(body, 4, {});
+  bench.stream->Enqueue(body, 5, {});
+  bench.stream->Awaited(7);  // of another stream
+  bench.RunTo(20);
+  EXPECT_EQ(bench.signals(), 0u);
+  bench.stream->Awaited(4);
+  EXPECT_THAT(bench.core.told, IsEmpty());
+  bench.RunTo(50);
+  EXPECT_THAT(bench.network.signalled, ElementsAre(20, 20));
+  EXPECT_EQ(bench.stream->token(), 5);
+  EXPECT_EQ(bench.stream->blocked(), Stream::Blocked::kStep);
+}
+
 TEST(Stream, BodiesRunOneAfterTheOther) {
   StreamBench bench;
   const isa::Body first = MakeBody(testing::Compute(1)), second = MakeBody(isa::Signal{});

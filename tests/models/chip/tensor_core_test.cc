@@ -225,5 +225,45 @@ TEST(TensorCore, SaysWhatAKernelTookItsTimeFor) {
   EXPECT_EQ(split.latency, Picoseconds(2'500'000));
 }
 
+struct Listener : StepListener {
+  int told = 0;
+  void StepBegan() override { ++told; }
+};
+
+// Launch 2 us, then three steps of 10 ns in VMEM.
+TEST(TensorCore, TellsOfTheNextStepOfAKernelThatPolls) {
+  TensorCoreBench bench;
+  Listener listener, forgotten;
+  isa::Kernel kernel;
+  kernel.grid = {{3, 1.0}};
+  kernel.block = testing::Compute(10);
+  kernel.polls = true;
+  bench.Elaborate();
+  bench.core->TellStep(&listener);
+  bench.core->TellStep(&forgotten);
+  bench.core->ForgetStep(&forgotten);
+  ASSERT_TRUE(bench.core->Run(kernel, -1, 0, &bench.note).ok());
+  EXPECT_TRUE(bench.HappensAt(2'000'000, [&] { return listener.told == 1; }));
+  bench.RunTo(2'015'000);  // in the second step
+  bench.core->TellStep(&listener);
+  EXPECT_EQ(listener.told, 1);
+  EXPECT_TRUE(bench.HappensAt(2'020'000, [&] { return listener.told == 2; }));
+  EXPECT_EQ(forgotten.told, 0);
+}
+
+TEST(TensorCore, TellsOfNoStepOfOtherKernels) {
+  TensorCoreBench bench;
+  Listener listener;
+  isa::Kernel kernel;
+  kernel.grid = {{3, 1.0}};
+  kernel.block = testing::Compute(10);
+  bench.Elaborate();
+  bench.core->TellStep(&listener);
+  ASSERT_TRUE(bench.core->Run(kernel, -1, 0, &bench.note).ok());
+  bench.RunTo(3'000'000);
+  EXPECT_TRUE(bench.core->idle());
+  EXPECT_EQ(listener.told, 0);
+}
+
 }  // namespace
 }  // namespace tpusim::chip

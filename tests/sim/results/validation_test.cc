@@ -78,10 +78,10 @@ std::string WithCategories(const std::string& categories) {
 
 TEST(ValidationTest, CategoriesOfAStepAreComparedOneByOne) {
   const auto parsed = ParseMeasurements(
-      WithCategories(R"({"loop fusion":8,"convolution fusion":10,"exposed all-gather":2})"));
+      WithCategories(R"({"loop fusion":8,"convolution fusion":10,"exposed all-gather":2,"exposed copy":1})"));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Measurement& measured = parsed->rows[0];
-  ASSERT_EQ(measured.categories.size(), 3u);
+  ASSERT_EQ(measured.categories.size(), 4u);
   EXPECT_EQ(measured.categories[0].time, Microseconds(8000));
   EXPECT_EQ(measured.peak_hbm, Bytes(int64_t{2} << 30));
 
@@ -91,15 +91,18 @@ TEST(ValidationTest, CategoriesOfAStepAreComparedOneByOne) {
     RollupRow row;
     row.name = name;
     row.time = Microseconds(us);
-    report.rollups.Of(RollupBy::kCategory).push_back(row);
+    report.rollups.Of(RollupBy::kXprof).push_back(row);
   };
   add("loop fusion", 6000);
   add("convolution fusion", 10'500);
-  add("copy", 1500);
+  add("copy-done", 1500);
+  add("copy-start", 200);
+  add("copy of something else", 700);
   const absl::StatusOr<Outcome> outcome = OutcomeOf(report, measured);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_THAT(outcome->categories,
-              ::testing::ElementsAre(Microseconds(6000), Microseconds(10'500), Picoseconds(0)));
+              ::testing::ElementsAre(Microseconds(6000), Microseconds(10'500), Picoseconds(0),
+                                     Microseconds(1700)));
   // Differences beside the measured step of 20 us.
   const std::string text = FormatValidation({*outcome}, {}, 200);
   EXPECT_THAT(text, ContainsRegex("loop fusion +8.000 ms +6.000 ms +-25.0% +-10000.0%"));

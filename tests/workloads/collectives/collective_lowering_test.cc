@@ -205,6 +205,34 @@ TEST(LoweringTest, ARingIsOneRoleAndABodyThatDoesNotGrow) {
   EXPECT_EQ(launch->latency, Cycles(8100));  // 5.4 us at 1.5 GHz
 }
 
+int64_t PollsIn(const isa::Body& body) {
+  int64_t polls = 0;
+  for (const isa::Instruction& instruction : body) {
+    polls += std::holds_alternative<isa::Poll>(instruction.kind);
+    const auto* loop = std::get_if<isa::Loop>(&instruction.kind);
+    if (loop != nullptr) polls += loop->count * PollsIn(*loop->body);
+  }
+  return polls;
+}
+
+// 128 steps, the first of which whoever starts it makes possible.
+TEST(LoweringTest, ACarriedRingPollsBeforeAllStepsButTheFirst) {
+  const configs::Config config = V5e("16x16");
+  isa::PodProgram program;
+  auto request = Request(CollectiveKind::kAllGather, {{}}, kMiB);
+  for (int64_t device = 0; device < 256; ++device) request.groups[0].push_back(device);
+  const AlgorithmOverrides ring = {{"", "hamiltonian-ring"}};
+  const auto alone = LowerCollective(config, request, program, ring);
+  request.carried = true;
+  const auto carried = LowerCollective(config, request, program, ring);
+  ASSERT_TRUE(alone.ok() && carried.ok()) << Message(alone.status());
+  EXPECT_EQ(PollsIn(*alone->bodies[0]), 0);
+  EXPECT_EQ(PollsIn(*carried->bodies[0]), 127);
+  EXPECT_NE(std::get_if<isa::Block>(&(*alone->bodies[0])[0].kind), nullptr);
+  EXPECT_EQ(std::get_if<isa::Block>(&(*carried->bodies[0])[0].kind), nullptr);
+  EXPECT_EQ(carried->info.expected, alone->info.expected);
+}
+
 TEST(LoweringTest, ALineHasOneRolePerPosition) {
   const configs::Config config = V5e("8x8");
   isa::PodProgram program;

@@ -2,6 +2,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/host/carried_copies.h"
 #include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/reasons.h"
 
@@ -37,6 +38,11 @@ absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext&
         hlo::WrapInAsync(i);
       }
       changed = true;
+    }
+  }
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
+      if (i->opcode() == Opcode::kWhile) changed |= KeepCarriesInPlace(i);
     }
   }
   return changed;
