@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from validation.workloads import inference, programs, qwen3, training
+from validation.workloads import inference, programs, qwen3, small_training, training
 from workloads.examples import export_all
 
 VALIDATION = pathlib.Path(__file__).resolve().parents[2] / "validation"
@@ -24,6 +24,13 @@ def test_committed_steps_of_qwen3_are_current(name):
     exported = export_all.export(qwen3.QWEN3[name]).to_bytes()
     committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
     assert exported == committed, "run validation/workloads/qwen3.py and commit the result"
+
+
+@pytest.mark.parametrize("name", small_training.SMALL)
+def test_committed_steps_of_small_models_are_current(name):
+    exported = export_all.export(small_training.SMALL[name]).to_bytes()
+    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
+    assert exported == committed, "run validation/workloads/small_training.py and commit the result"
 
 
 @pytest.mark.parametrize("name", programs.MODULES)
@@ -45,7 +52,8 @@ def test_every_program_is_measured():
         for some in steps_of_models(rows)
     )
     assert single == {*programs.PROGRAMS, *programs.MODULES}
-    assert models == {*training.TRAINING, *inference.INFERENCE, *qwen3.QWEN3}
+    examples = (training.TRAINING, small_training.SMALL, inference.INFERENCE, qwen3.QWEN3)
+    assert models == {name for group in examples for name in group}
     assert all((VALIDATION / r["workload"]).is_file() for r in rows)
 
 

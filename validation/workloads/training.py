@@ -57,6 +57,9 @@ MODELS = {
     "qwen3_8b": Model(
         4096, 32, 12288, 36, 151_936, kv_heads=8, longest_turn=1_000_000.0, query_key_norms=True
     ),
+    "decoder_2048_3": Model(2048, 8, 8192, 3),
+    "decoder_2048_8": Model(2048, 8, 8192, 8),
+    "decoder_512": Model(512, 8, 1024, 4),
     "llama3_405b": Model(16384, 128, 53248, 126, 128_256, kv_heads=8, longest_turn=500_000.0),
 }
 
@@ -98,6 +101,8 @@ class Run:
     fused_projections: bool = False
     vocabulary_tiles: int = 1
     causal_flops: bool = False  # The source counts half of attention
+    layers_axis: int = 1  # Where the stacked weights count layers
+    one_hot_embedding: bool = True
 
     def decoder(self) -> Decoder:
         """The model at this run's batch."""
@@ -116,11 +121,11 @@ class Run:
             sequence=self.sequence,
             batch=self.batch * math.prod(self.mesh.values()),
             fused_projections=self.fused_projections,
-            layers_axis=1,
+            layers_axis=self.layers_axis,
             weights=jnp.dtype(self.weights),
             remat=self.remat,
             splash=self.splash,
-            one_hot_embedding=True,
+            one_hot_embedding=self.one_hot_embedding,
             narrow_logits=True,
             narrow_turns=True,
             norm_epsilon=1e-5,

@@ -42,7 +42,7 @@ absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext&
   }
   for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
-      if (i->opcode() == Opcode::kWhile) changed |= KeepCarriesInPlace(i);
+      if (i->opcode() == Opcode::kWhile) changed |= SendBeforeOverwriting(i);
     }
   }
   return changed;

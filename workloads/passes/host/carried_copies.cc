@@ -61,7 +61,7 @@ bool Order(Instruction* earlier, Instruction* later) {
 
 }  // namespace
 
-bool KeepCarriesInPlace(Instruction* loop) {
+bool SendBeforeOverwriting(Instruction* loop) {
   hlo::LoopCarry carry;
   if (!hlo::LoopCarry::Find(loop, &carry)) return false;
   bool changed = false;
@@ -71,12 +71,6 @@ bool KeepCarriesInPlace(Instruction* loop) {
     if (maker->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> readers;
     for (const Instruction* old : carry.in_body(n)) AddReaders(*old, readers);
-    if (hlo::IsAsyncDone(maker->opcode())) {
-      Instruction* start = &hlo::StartOf(*maker);
-      if (hlo::HostTransferOf(*start) != HostTransfer::kFromHost) continue;
-      for (Instruction* reader : readers) changed |= Order(reader, start);
-      continue;
-    }
     for (Instruction* reader : readers) {
       if (!hlo::IsAsyncStart(reader->opcode()) ||
           hlo::HostTransferOf(*reader) != HostTransfer::kToHost) {

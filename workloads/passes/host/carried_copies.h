@@ -1,21 +1,21 @@
-// An element of a loop's carry lies in one place.
+// What an iteration of a loop leaves for the next one to send to the host lies in one place.
 //
-// What an iteration leaves in it for the next one takes the place of what the one before left. So
-// a copy to the host that reads the old value is over before the kernel begins that makes the new
-// one, and a copy from the host that brings the new value starts behind the last kernel that reads
-// the old one:
+// It takes the place of what the iteration before left there, so that has been sent before the
+// kernel begins that makes the new value:
 //
-//   old = element n of the carry            old = element n of the carry
-//   start = copy old to the host            f(old)
-//   done                                    start = copy new from the host
-//   new = g()                               ...
-//   ...                                     done
+//   old = element n of the carry
+//   start = copy old to the host
+//   f()                                    runs beside it
+//   done                                   is waited for here
+//   new = g()
 //
-// Sides of an iteration are so lost to transfers of activations that were off-loaded, however much
-// of them there is to do: what is made first in an iteration waits for all of it. Another place
-// would let them go on; the TPU compiler does not take one. Source: the order of dynamic-slice-start
-// and dynamic-update-slice-done in loops that libtpu 0.0.42 compiled for v6e (scans that save q, k, v
-// and the attention's output on the host, with three lengths of the MLP).
+// However much of the iteration there still is to hide in, what is made at its beginning (queries,
+// keys and values of a layer) waits for all of it. Another place, and a copy, would spare that; the
+// TPU compiler does not take one. Source: the order of dynamic-update-slice-start and -done in loops
+// that libtpu 0.0.42 compiled for v6e, three decoders that save q, k, v and more on the host.
+//
+// On the way back nothing is ordered: the slice lies in a place of its own until a kernel turns it
+// into the layout in which it is carried (layout pass), and starts as early as it wants.
 #ifndef TPUSIM_WORKLOADS_PASSES_HOST_CARRIED_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_HOST_CARRIED_COPIES_H_
 
@@ -23,10 +23,10 @@
 
 namespace tpusim::passes {
 
-// Orders, by control dependencies, kernels of a loop and the copies from and to the host beside
-// them, which are cut into start and done already. Whether there was anything to order. Copies that
-// depend on the kernel otherwise stay as they are: for them the carry was copied.
-bool KeepCarriesInPlace(hlo::Instruction* loop);
+// Orders, by control dependencies, kernels of a loop behind the copies to the host, which are cut
+// into start and done already. Whether there was anything to order. Copies that depend on the kernel
+// otherwise stay as they are.
+bool SendBeforeOverwriting(hlo::Instruction* loop);
 
 }  // namespace tpusim::passes
 
