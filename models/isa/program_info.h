@@ -76,6 +76,7 @@ struct OpInfo {
   int32_t collective = -1;   // index into ProgramInfo::collectives
   bool sparse_core = false;  // runs on the SparseCores
   bool is_async = false;     // the start of a start/done pair
+  bool carried = false;      // a start or done of what kernels carry (Poll)
   int32_t starts = -1;       // of a start: the operation that runs beside the main stream from then
   int32_t waits_for = -1;    // of a done: the operation that it waits for
 };

@@ -265,6 +265,8 @@ std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timelin
 }  // namespace
 
 std::string XprofCategory(const isa::OpInfo& op) {
+  // In modules of the TPU compiler these are fusions.
+  if (op.carried) return "custom fusion";
   // Ours names the memory that is waited for.
   return op.category == "wait for host" ? "copy-done" : op.category;
 }

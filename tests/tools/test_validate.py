@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from validation.workloads import inference, programs, qwen3, small_training, training
+from validation.workloads import inference, programs, qwen3, serving, small_training, training
 from workloads.examples import export_all
 
 VALIDATION = pathlib.Path(__file__).resolve().parents[2] / "validation"
@@ -33,6 +33,13 @@ def test_committed_steps_of_small_models_are_current(name):
     assert exported == committed, "run validation/workloads/small_training.py and commit the result"
 
 
+@pytest.mark.parametrize("name", serving.SERVING)
+def test_committed_steps_of_serving_are_current(name):
+    exported = export_all.export(serving.SERVING[name]).to_bytes()
+    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
+    assert exported == committed, "run validation/workloads/serving.py and commit the result"
+
+
 @pytest.mark.parametrize("name", programs.MODULES)
 def test_committed_compiled_programs_are_current(name):
     committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
@@ -52,7 +59,8 @@ def test_every_program_is_measured():
         for some in steps_of_models(rows)
     )
     assert single == {*programs.PROGRAMS, *programs.MODULES}
-    examples = (training.TRAINING, small_training.SMALL, inference.INFERENCE, qwen3.QWEN3)
+    steps = (training.TRAINING, small_training.SMALL, qwen3.QWEN3)
+    examples = (*steps, inference.INFERENCE, serving.SERVING)
     assert models == {name for group in examples for name in group}
     assert all((VALIDATION / r["workload"]).is_file() for r in rows)
 

@@ -1,5 +1,8 @@
 #include "workloads/lowering/carried.h"
 
+#include <algorithm>
+
+#include "workloads/cost/transfers.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
@@ -16,14 +19,17 @@ bool IsCarried(const hlo::Instruction& start) {
 }
 
 isa::Body BeginOfCarried(const hlo::Instruction& start, const configs::ChipParams& chip) {
-  isa::Block barrier;
-  barrier.latency = ToCycles(chip.ici.launch, chip.clock);
-  isa::Body body = {{barrier}};
+  isa::Body body;
   for (const hlo::Instruction* operand : start.operands()) {
     body.push_back({isa::Dma{.from = kernels::SpaceOf(operand->shape()),
                              .to = isa::MemorySpace::kHbm,
                              .bytes = operand->shape().ByteSize()}});
   }
+  // The barrier is raised before the copy and waited for behind it.
+  const Picoseconds copied = cost::TimeOfTransfer(chip, body);
+  isa::Block barrier;
+  barrier.latency = ToCycles(chip.ici.launch - std::min(chip.ici.launch, copied), chip.clock);
+  if (barrier.latency > Cycles(0)) body.push_back({barrier});
   return body;
 }
 

@@ -3,8 +3,8 @@
 // Where no SparseCore runs it, the TPU compiler has an asynchronous all-gather executed by the
 // TensorCore itself, as a ring in both directions:
 //
-//   start      a barrier with the neighbours, a copy of the own shard to its place in the result,
-//              then the first shards are sent
+//   start      a copy of the own shard to its place in the result and, at the same time, a barrier
+//              with the neighbours; then the first shards are sent
 //   products   at the begin of every step of their grids: if both neighbours' shards have arrived,
 //              the next ones are sent (isa::Poll)
 //   done       what is left of the ring, without a break

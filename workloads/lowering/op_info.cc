@@ -28,8 +28,6 @@ std::string CategoryOf(const Instruction& i) {
   if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(hlo::StartOf(i))) {
     return "wait for host";
   }
-  // Its two ends are fusions in modules that the TPU compiler wrote.
-  if (IsCarried(hlo::IsAsyncDone(i.opcode()) ? hlo::StartOf(i) : i)) return "custom fusion";
   if (const auto transfer = hlo::HostTransferOf(i); transfer && !hlo::IsAsyncStart(i.opcode())) {
     return CategoryOf(*transfer);
   }
@@ -83,6 +81,7 @@ isa::OpInfo InfoOf(const Instruction& i) {
   info.scope = i.op_name();
   info.source = i.SourceLocation();
   info.shape = i.shape().ToString();
+  info.carried = IsCarried(hlo::IsAsyncDone(i.opcode()) ? hlo::StartOf(i) : i);
   return info;
 }
 
