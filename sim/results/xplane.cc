@@ -17,6 +17,7 @@
 #include "configs/status_macros.h"
 #include "sim/recording/recording.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/rollup.h"
 #include "sim/results/xplane.pb.h"
 #include "sim/results/xplane_memory.h"
 
@@ -224,7 +225,7 @@ class XPlaneWriter {
     hbm.set_memory_space(kHbmSpace);
     hbm.set_bytes_accessed(static_cast<uint64_t>(info.hbm_bytes.value()));
     plane.Stat(metadata, "memory_access_breakdown").set_bytes_value(accesses.SerializeAsString());
-    text("hlo_category", info.category);
+    text("hlo_category", XprofCategory(info));
     text("shape_with_layout", info.shape);
     text("source", info.source);
     if (!info.scope.empty()) text("tf_op", info.scope + ":");

@@ -66,8 +66,14 @@ def test_exported_workloads(binary: str, tmp_path: pathlib.Path, path: pathlib.P
     # Another order may need more memory than the run had.
     ids = ("--device-order", "ids", "--set", "chip.hbm.bytes=2x")
     report = tmp_path / "report.json"
+    # Nor how often loops on data run.
+    trips = [
+        word
+        for trip in workload.trip_counts
+        for word in ("--trip-count", f"{trip.loop}={trip.count}")
+    ]
     exported = step_time(binary, path, report, *on, *ids)
-    assert step_time(binary, raw(workload, tmp_path), report, *on, *ids) == pytest.approx(
+    assert step_time(binary, raw(workload, tmp_path), report, *on, *ids, *trips) == pytest.approx(
         exported, rel=MOST
     )
 

@@ -363,10 +363,10 @@ TEST(PodNetwork, WaitForWhatNobodySends) {
 
 TEST(PodNetwork, AStreamThatNoKernelCarriesOn) {
   const isa::SharedBody carried = Share(isa::Poll{});
-  EXPECT_THAT(
-      SimulationError(TestConfig(), MakeProgram({Share(isa::Start{
-                                        {isa::StreamKind::kCollective, 0}, 0, carried})})),
-      HasSubstr("device 0 collective[0] waits for a kernel that polls, and none runs"));
+  EXPECT_THAT(SimulationError(
+                  TestConfig(),
+                  MakeProgram({Share(isa::Start{{isa::StreamKind::kCollective, 0}, 0, carried})})),
+              HasSubstr("device 0 collective[0] waits for a kernel that polls, and none runs"));
 }
 
 TEST(PodNetwork, WaitForMoreThanWasSent) {

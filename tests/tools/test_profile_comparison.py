@@ -101,4 +101,4 @@ def test_bad_input(binary, tmp_path, words, says):
 def test_xprof_categories_of_any_program(run):
     done = run("run", PROGRAM, "--config", SLICE, "--by", "xprof", "--top", "30")
     rows = [line.split("  ")[0] for line in done.stdout.splitlines()]
-    assert {"loop fusion", "convolution fusion", "all-gather", "all-gather-done"} <= set(rows)
+    assert {"loop fusion", "convolution fusion", "all-gather", "custom fusion"} <= set(rows)

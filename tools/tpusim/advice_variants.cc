@@ -77,8 +77,8 @@ constexpr std::string_view kTrades[] = {
 
 // Layouts that are tried, beside those that have a name.
 constexpr size_t kMostLayouts = 6;
-// Other shapes of the slice.
-constexpr size_t kMostSlices = 3;
+// Other shapes of the slice, and of the mesh.
+constexpr size_t kMostSlices = 3, kMostMeshes = 12;
 // Places at which constraints are tried.
 constexpr size_t kMostSites = 10;
 // Of hops, on average.
@@ -94,6 +94,7 @@ class Collector {
   }
 
   std::vector<Variant> Take() {
+    Meshes();
     DeviceOrders();
     Slices();
     Algorithms();
@@ -106,6 +107,52 @@ class Collector {
   Variant& Add(std::string kind, std::string name, std::string why) {
     variants_.push_back({std::move(kind), std::move(name), std::move(why), {}, config_, flags_});
     return variants_.back();
+  }
+
+  // As many devices along the same axes, those first whose axes are the most like the present ones.
+  void Meshes() {
+    if (!base_.compiled.mesh_is_free || base_.config.topology.slices() > 1) return;
+    std::vector<int64_t> now;
+    for (const configs::NamedAxis& axis : mesh_) now.push_back(axis.size);
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<int64_t> shape;
+    AddShapes(base_.compiled.workload.num_partitions(), mesh_.size(), shape, shapes);
+    std::erase(shapes, now);
+    const auto distance = [&](const std::vector<int64_t>& other) {
+      double sum = 0;
+      for (size_t i = 0; i < now.size(); ++i) {
+        sum += std::abs(std::log2(static_cast<double>(other[i]) / static_cast<double>(now[i])));
+      }
+      return sum;
+    };
+    std::ranges::stable_sort(shapes, {}, distance);
+    shapes.resize(std::min(shapes.size(), kMostMeshes));
+    for (const std::vector<int64_t>& other : shapes) {
+      std::vector<std::string> axes;
+      for (size_t i = 0; i < mesh_.size(); ++i) {
+        axes.push_back(fmt::format("{}={}", mesh_[i].name, other[i]));
+      }
+      const std::string text = fmt::format("{}", fmt::join(axes, ","));
+      Variant& v = Add("mesh", "mesh " + text, "");
+      v.options = {"--mesh", text};
+      v.program.mesh = text;
+    }
+  }
+
+  static void AddShapes(int64_t devices, size_t axes, std::vector<int64_t>& shape,
+                        std::vector<std::vector<int64_t>>& shapes) {
+    if (axes <= 1) {
+      if (axes == 0) return;
+      shapes.push_back(shape);
+      shapes.back().push_back(devices);
+      return;
+    }
+    for (int64_t size = 1; size <= devices; ++size) {
+      if (devices % size != 0) continue;
+      shape.push_back(size);
+      AddShapes(devices / size, axes - 1, shape, shapes);
+      shape.pop_back();
+    }
   }
 
   void DeviceOrders() {

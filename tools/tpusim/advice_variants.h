@@ -3,6 +3,7 @@
 // A variant is a run with other options, nothing else, so that whatever is claimed of it can be
 // seen by `tpusim run` with these options. There are variants
 //
+//   mesh           other shapes of the mesh, with the same axes
 //   device order   layouts of the mesh over the slice that bring groups closer together
 //   slice          other shapes with as many chips
 //   algorithm      of the kinds of collectives that the program has, the fastest

@@ -36,9 +36,10 @@ using compiler::Stage;
 
 const std::map<std::string, Stage>& Stages() {
   static const auto* const stages = new std::map<std::string, Stage>{
-      {"sharded", Stage::kSharded},       {"partitioned", Stage::kPartitioned},
-      {"optimized", Stage::kOptimized},   {"schedule", Stage::kSchedule},
-      {"executable", Stage::kExecutable}, {"streams", Stage::kStreams},
+      {"decisions", Stage::kDecisions},     {"sharded", Stage::kSharded},
+      {"partitioned", Stage::kPartitioned}, {"optimized", Stage::kOptimized},
+      {"schedule", Stage::kSchedule},       {"executable", Stage::kExecutable},
+      {"streams", Stage::kStreams},
   };
   return *stages;
 }
@@ -82,6 +83,7 @@ std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
 std::string Text(const compiler::CompileResult& result, Stage stage,
                  const hlo::PrintOptions& print) {
   switch (stage) {
+    case Stage::kDecisions:
     case Stage::kSharded:
       return result.sharded_text;
     case Stage::kPartitioned:
@@ -171,7 +173,7 @@ Command AddCompile(CLI::App& parent) {
         flags->emit_given = true;
       },
       "The stage; default: streams");
-  emit->type_name("sharded|partitioned|optimized|schedule|executable|streams")
+  emit->type_name("decisions|sharded|partitioned|optimized|schedule|executable|streams")
       ->check(CLI::Validator(
           [](std::string& name) -> std::string {
             if (Stages().contains(name)) return "";

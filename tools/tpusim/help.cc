@@ -26,7 +26,7 @@ const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Program",
        {"config", "chip", "larger", "long", "axes", "trip-count", "branch", "kernel-cost",
-        "kernel-time", "cost", "ragged", "constrain", "device-order", "donate"}},
+        "kernel-time", "cost", "ragged", "mesh", "shard", "constrain", "device-order", "donate"}},
       {"Limits", {"max-step", "max-peak", "min-mfu", "baseline", "tolerance", "two-sided"}},
       {"Compiler",
        {"emit", "body", "dump-after", "explain", "print-large-constants", "algorithm", "passes",

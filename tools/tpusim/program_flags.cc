@@ -18,6 +18,7 @@
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
 #include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated_shardings.h"
 
 namespace tpusim::tools {
 namespace {
@@ -212,6 +213,14 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                  "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
                  "--compiler` names; others are named in a warning")
       ->type_name("\"--xla_...=VALUE ...\"");
+  app.add_option("--mesh", flags.mesh,
+                 "As if the program's mesh had these axes: its shardings go by their names")
+      ->type_name("NAME=SIZE,...")
+      ->check(IsTakenBy(sharding::ParseStatedMesh));
+  AddRepeated(app, "--shard", flags.arguments, "ARGUMENT=P('x', None)",
+              "As if this argument of the program were sharded so (a name such as \"params['w']\"; "
+              "* stands for any text)")
+      ->check(IsTakenBy(sharding::ParseStatedConstraint));
   AddRepeated(app, "--constrain", flags.constraints, "VALUE=P('x', None)",
               "As if the program had a with_sharding_constraint on this value (a name that "
               "`tpusim compile --emit sharded` shows, several, or a glob)")
@@ -239,6 +248,8 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   options.stated.branches = Parsed(flags.branches, ParseBranch);
   options.stated.kernel_costs = Parsed(flags.kernel_costs, ParseKernelCost);
   options.stated.ragged = Parsed(flags.ragged, passes::ParseRaggedOverride);
+  if (!flags.mesh.empty()) options.mesh = *sharding::ParseStatedMesh(flags.mesh);
+  options.arguments = Parsed(flags.arguments, sharding::ParseStatedConstraint);
   options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
   options.algorithms = Parsed(flags.algorithms, collectives::ParseAlgorithmOverride);
   options.device_order = flags.device_order;

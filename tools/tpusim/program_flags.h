@@ -28,6 +28,8 @@ struct ProgramFlags {
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> costs;         // --cost NAME=TIME, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
+  std::string mesh;                       // --mesh, checked too
+  std::vector<std::string> arguments;     // --shard ARGUMENT=SHARDING, checked too
   std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too
   std::string device_order;               // --device-order
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too

@@ -86,7 +86,7 @@ compiled ahead of time for the same slice. Those are no measurements.
   backward in one kernel 12.7 and 12.9 us; forward 512 x 512 on v5e 1.3 and 0.8 us, where the
   scheduler fills the arrays' waits better than stages do.
 * **Gathers beside compute.** The sources ask for asynchronous all-gathers
-  (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler leaves
+  (`--xla_enable_async_all_gather`), and here all of them are. Today's compiler leaves
   some of them synchronous, and all of V49 at its default limit of memory.
 * **Windowed einsums** carry their operands and sums through HBM, where the compiler keeps them in
   VMEM. V43 and V49 to V55 have them, over groups whose members are no neighbours: which products,
@@ -97,14 +97,17 @@ compiled ahead of time for the same slice. Those are no measurements.
   each other, the source does not tell.
 * **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
 
-Steps on v6e are the shortest against what is published, all of them and alike. Where their parts
-are published, the chip is not slower: in eight train steps of Qwen3-8B by XProf's categories (V96
-of `tpusim validate --long`) products are within 3 % and splash attention within 7 %, but for that
-of V96j (-15 %). Loop fusions are 14 % too short to 17 % too long. Data formatting is 30 to 88 % too
-short, fusions that start and end gathers carried by kernels (38 to 44 ms) are missing, and so are
-waits for copies to the host (416 and 460 ms of V96h and V96i). Reduce-scatters of six steps are
-17 to 32 % too long (V96e: 12 % too short). The module that the TPU compiler makes of V96a,
-simulated as it is, takes 4.41 s, the export 3.86 s; 4.08 s were measured.
+Gathers beside compute go on once per step of a kernel's grid (`docs/models.md`, *Schedule*): on
+rings of 256 that is what they take. Steps that send activations to the host wait for them where
+the next layer makes its own. With both, V64 takes 14 % longer here than without, V62 9 to 10 %.
+
+In eight train steps of Qwen3-8B by XProf's categories (V96 of `tpusim validate --long`) products
+are within 3 % and splash attention within 7 %, but for that of V96j (-15 %). Loop fusions are 17 %
+too short to 19 % too long. Data formatting is 10 to 82 % too short: where heads are normalized,
+the compiler keeps queries and keys in float32 and turns them twice (134 MB each, four times per
+layer of V96d). Reduce-scatters of six steps are 15 to 31 % too long (V96e: 15 % too short). Waits
+for the host are 35 % too short in V96i and missing in V96h; V96j, whose flags are not listed in
+full, was measured without any, and so is 8 % too long here.
 
 V49 is at the limit of HBM. With today's default of the scheduler's limit, 95 % of it, the compiler
 puts no permute beside a product, and neither does the simulator; with 100 % it computes more again

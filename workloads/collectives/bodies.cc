@@ -15,9 +15,9 @@ using RouteTie = configs::Topology::RouteTie;
 
 // The numbers that make two stages equal.
 std::vector<int64_t> CodeOf(const Stage& stage) {
-  std::vector<int64_t> code = {stage.idle.value(), stage.polled, static_cast<int64_t>(stage.sends.size()),
-                               static_cast<int64_t>(stage.copies.size()),
-                               static_cast<int64_t>(stage.waits.size())};
+  std::vector<int64_t> code = {
+      stage.idle.value(), stage.polled, static_cast<int64_t>(stage.sends.size()),
+      static_cast<int64_t>(stage.copies.size()), static_cast<int64_t>(stage.waits.size())};
   for (const isa::Rdma& send : stage.sends) {
     code.insert(code.end(), {send.route, send.bytes.value(), send.arrival_flag, send.sent_flag,
                              static_cast<int64_t>(send.from), send.reduce.has_value()});

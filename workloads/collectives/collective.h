@@ -56,8 +56,8 @@ struct CollectiveRequest {
   std::vector<Bytes> parts;
   int64_t element_bytes = 4;
   bool sparse_core = false;  // it adds, where something is added
-  // Kernels hand on what arrives (isa::Poll), and who starts it has done what comes before the first
-  // transfer. Alone it takes as long as if it were not.
+  // Kernels hand on what arrives (isa::Poll), and who starts it has done what comes before the
+  // first transfer. Alone it takes as long as if it were not.
   bool carried = false;
   // All-gather and reduce-scatter of the last of several dimensions: the TPU
   // compiler chooses differently.

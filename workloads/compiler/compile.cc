@@ -16,6 +16,7 @@
 #include "workloads/lowering/op_places.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
+#include "workloads/sharding/decisions.h"
 #include "workloads/sharding/decode.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
@@ -73,13 +74,16 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   result.workload = workload;
   result.workload.set_num_partitions(stated);
   // Before anything is made for each of them.
-  if (until != Stage::kSharded) RETURN_IF_ERROR(CheckPartitions(stated, config));
+  const bool partitions = until != Stage::kDecisions && until != Stage::kSharded;
+  if (partitions) RETURN_IF_ERROR(CheckPartitions(stated, config));
   if (imported.partitioned) {
-    if (until == Stage::kSharded) {
+    if (!partitions) {
       return UserError("the module is partitioned already: it has no shardings to show");
     }
-    if (!options.constraints.empty()) {
-      return UserError("--constrain: the module is partitioned already");
+    for (const auto& [given, option] : {std::pair(!options.constraints.empty(), "--constrain"),
+                                        {!options.mesh.empty(), "--mesh"},
+                                        {!options.arguments.empty(), "--shard"}}) {
+      if (given) return UserError(fmt::format("{}: the module is partitioned already", option));
     }
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
@@ -90,8 +94,21 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     }
     return std::move(imported.module);
   }
+  if (until == Stage::kDecisions) {
+    ASSIGN_OR_RETURN(const std::vector<sharding::Decision> decisions,
+                     sharding::FindDecisions(*imported.module, stated));
+    result.sharded_text = sharding::ToString(decisions);
+    return std::unique_ptr<hlo::Module>();
+  }
   sharding::PropagationOptions propagation;
+  propagation.mesh = options.mesh;
+  propagation.arguments = options.arguments;
   propagation.constraints = options.constraints;
+  // Where partitions were for another mesh.
+  if (!options.mesh.empty()) {
+    imported.workload.clear_coordinates();
+    result.workload.clear_coordinates();
+  }
   ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated, propagation));
   if (until == Stage::kSharded) {
@@ -105,6 +122,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   Append(made.warnings, result.records);
   result.reshard_sites = std::move(made.reshard_sites);
   result.mesh = sharded.mesh;
+  result.mesh_is_free = sharded.manual_regions.empty();
   result.workload.set_num_partitions(sharded.num_partitions);
   result.workload.clear_mesh();
   for (const sharding::MeshAxis& axis : sharded.mesh.axes) {

@@ -29,7 +29,7 @@
 
 namespace tpusim::compiler {
 
-enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
+enum class Stage { kDecisions, kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
 
 // The instruction streams of a program that is scheduled, for a machine: the slice that it was
 // compiled for, with other speeds.
@@ -41,6 +41,9 @@ struct CompileOptions {
   // --branch, --kernel-cost, --ragged, --donate. Memories of arguments and the number of
   // partitions are the workload's.
   passes::Statements stated;
+  // --mesh, --shard ARGUMENT=SHARDING: what it is taken to say of its mesh and arguments.
+  std::vector<sharding::MeshAxis> mesh;
+  std::vector<sharding::StatedConstraint> arguments;
   // --constrain VALUE=SHARDING: what the program is taken to ask for besides.
   std::vector<sharding::StatedConstraint> constraints;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
@@ -66,7 +69,7 @@ struct CompileOptions {
 };
 
 struct CompileResult {
-  std::string sharded_text;                  // kSharded
+  std::string sharded_text;                  // kDecisions, kSharded
   std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
@@ -76,6 +79,7 @@ struct CompileResult {
   // What the program said beside its module, from kPartitioned on with mesh and partitions.
   tpusim::Workload workload;
   sharding::Mesh mesh;                       // likewise; no axes: the program names none
+  bool mesh_is_free = false;                 // likewise: it could be another (no shard_map)
   std::vector<int64_t> device_of_partition;  // likewise
   std::vector<std::pair<std::string, std::string>> dumps;  // what, text
   std::vector<passes::PassRun> pass_runs;                  // in order

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
@@ -20,9 +21,13 @@ bool IsCarried(const hlo::Instruction& start) {
 
 isa::Body BeginOfCarried(const hlo::Instruction& start, const configs::ChipParams& chip) {
   isa::Body body;
+  const hlo::Instruction* done = hlo::DoneOf(start);
+  const isa::MemorySpace to = done != nullptr && done->shape().IsArray()
+                                  ? kernels::SpaceOf(done->shape())
+                                  : isa::MemorySpace::kHbm;
   for (const hlo::Instruction* operand : start.operands()) {
     body.push_back({isa::Dma{.from = kernels::SpaceOf(operand->shape()),
-                             .to = isa::MemorySpace::kHbm,
+                             .to = to,
                              .bytes = operand->shape().ByteSize()}});
   }
   // The barrier is raised before the copy and waited for behind it.

@@ -10,8 +10,8 @@
 //   done       what is left of the ring, without a break
 //
 // Between two products nothing is handed on, and within one no more than a shard each way per step
-// of its grid. So a gather takes longer beside kernels of few long steps than alone, the more so the
-// longer the ring. Source: the bundles that the compiler writes for v6e 2x4 and 16x16 (libtpu
+// of its grid. So a gather takes longer beside kernels of few long steps than alone, the more so
+// the longer the ring. Source: the bundles that the compiler writes for v6e 2x4 and 16x16 (libtpu
 // 0.0.42, --xla_jf_dump_llo_text=true; its names for the fusions: AsyncCollectiveStart, -Done,
 // async_collective_fusion).
 #ifndef TPUSIM_WORKLOADS_LOWERING_CARRIED_H_

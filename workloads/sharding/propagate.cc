@@ -18,6 +18,7 @@
 #include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated_shardings.h"
 #include "workloads/sharding/unreduced.h"
 
 namespace tpusim::sharding {
@@ -498,6 +499,8 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
                                           int64_t num_partitions,
                                           const PropagationOptions& options) {
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(std::move(module), num_partitions));
+  RETURN_IF_ERROR(StateMesh(options.mesh, normalised));
+  RETURN_IF_ERROR(StateArguments(options.arguments, normalised));
   RETURN_IF_ERROR(StateConstraints(options.constraints, normalised));
   RETURN_IF_ERROR(hlo::VerifyCollectives(*normalised.module, normalised.mesh.mesh.size()));
   if (normalised.mesh.mesh.size() > 1) {

@@ -57,6 +57,8 @@ struct PropagationOptions {
   // In every step first what conflicts with nothing, then the rest. XLA's default
   // is to resolve conflicts as it meets them, and so is ours.
   bool basic_first = false;
+  std::vector<MeshAxis> mesh;                 // stated_shardings.h; none: the program's
+  std::vector<StatedConstraint> arguments;    // likewise
   std::vector<StatedConstraint> constraints;  // stated_constraints.h
 };
 

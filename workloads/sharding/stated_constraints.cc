@@ -90,8 +90,8 @@ std::optional<int64_t> Number(std::string_view text) {
 }
 
 // "x", or "x:(2)4": the part of x of size 4 behind one of size 2.
-absl::StatusOr<AxisRef> AxisOf(const std::string& text, const StatedConstraint& stated,
-                               const Mesh& mesh) {
+absl::StatusOr<AxisRef> AxisOf(const std::string& text, std::string_view option,
+                               const StatedConstraint& stated, const Mesh& mesh) {
   std::vector<std::string> names;
   for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
   if (const auto whole = std::ranges::find(names, text); whole != names.end()) {
@@ -107,31 +107,8 @@ absl::StatusOr<AxisRef> AxisOf(const std::string& text, const StatedConstraint& 
       if (mesh.axes[index].size % (*before * *size) == 0) return AxisRef{index, *before, *size};
     }
   }
-  return UserError(fmt::format("--constrain {}: the mesh has no axis '{}'; its axes are {}",
+  return UserError(fmt::format("{} {}: the mesh has no axis '{}'; its axes are {}", option,
                                stated.text, text, fmt::join(names, ", ")));
-}
-
-absl::StatusOr<Sharding> ShardingOf(const StatedConstraint& stated, const Instruction& value,
-                                    const Mesh& mesh) {
-  const auto rank = static_cast<size_t>(value.shape().rank());
-  if (stated.dims.size() > rank || (stated.dims.size() < rank && !stated.is_spec)) {
-    return UserError(fmt::format("--constrain {}: {} dimension{} given for {} {}", stated.text,
-                                 stated.dims.size(), stated.dims.size() == 1 ? "" : "s",
-                                 value.Describe(), value.shape().ToString()));
-  }
-  Sharding sharding = Replicated(static_cast<int64_t>(rank));
-  Axes used;
-  for (size_t d = 0; d < stated.dims.size(); ++d) {
-    for (const std::string& text : stated.dims[d]) {
-      ASSIGN_OR_RETURN(const AxisRef axis, AxisOf(text, stated, mesh));
-      if (Overlap(used, axis)) {
-        return UserError(fmt::format("--constrain {}: axis '{}' is used twice", stated.text, text));
-      }
-      used.push_back(axis);
-      sharding.dims[d].axes.push_back(axis);
-    }
-  }
-  return sharding;
 }
 
 void Constrain(Instruction* value, const Sharding& sharding, NormalisedModule& module) {
@@ -154,6 +131,29 @@ void Constrain(Instruction* value, const Sharding& sharding, NormalisedModule& m
 }
 
 }  // namespace
+
+absl::StatusOr<Sharding> ShardingOf(std::string_view option, const StatedConstraint& stated,
+                                    const Instruction& value, const Mesh& mesh) {
+  const auto rank = static_cast<size_t>(value.shape().rank());
+  if (stated.dims.size() > rank || (stated.dims.size() < rank && !stated.is_spec)) {
+    return UserError(fmt::format("{} {}: {} dimension{} given for {} {}", option, stated.text,
+                                 stated.dims.size(), stated.dims.size() == 1 ? "" : "s",
+                                 value.Describe(), value.shape().ToString()));
+  }
+  Sharding sharding = Replicated(static_cast<int64_t>(rank));
+  Axes used;
+  for (size_t d = 0; d < stated.dims.size(); ++d) {
+    for (const std::string& text : stated.dims[d]) {
+      ASSIGN_OR_RETURN(const AxisRef axis, AxisOf(text, option, stated, mesh));
+      if (Overlap(used, axis)) {
+        return UserError(fmt::format("{} {}: axis '{}' is used twice", option, stated.text, text));
+      }
+      used.push_back(axis);
+      sharding.dims[d].axes.push_back(axis);
+    }
+  }
+  return sharding;
+}
 
 absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text) {
   const absl::Status malformed = UserError(
@@ -218,7 +218,8 @@ absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
             nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
       }
       for (Instruction* value : found) {
-        ASSIGN_OR_RETURN(const Sharding sharding, ShardingOf(stated, *value, module.mesh.mesh));
+        ASSIGN_OR_RETURN(const Sharding sharding,
+                         ShardingOf("--constrain", stated, *value, module.mesh.mesh));
         Constrain(value, sharding, module);
       }
     }

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::sharding {
@@ -35,6 +36,10 @@ absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text);
 // number of dimensions.
 absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
                               NormalisedModule& module);
+
+// Of that value, as `option` states it. Errors: as StateConstraints.
+absl::StatusOr<Sharding> ShardingOf(std::string_view option, const StatedConstraint& stated,
+                                    const hlo::Instruction& value, const Mesh& mesh);
 
 // P('x', None) of a sharding, to write into a program. Parts of axes have no such form: then as
 // ToString(sharding, mesh).

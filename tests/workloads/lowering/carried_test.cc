@@ -32,8 +32,8 @@ TEST(Carried, AllGathersWithoutSparseCores) {
 
 TEST(Carried, PermutesMoveByThemselves) {
   SmallModule m("v5e-4x2");
-  EXPECT_FALSE(IsCarried(
-      *StartOfOne(m, Opcode::kCollectivePermute, hlo::MakeShape(hlo::PrimitiveType::kF32, {256, 512}))));
+  EXPECT_FALSE(IsCarried(*StartOfOne(m, Opcode::kCollectivePermute,
+                                     hlo::MakeShape(hlo::PrimitiveType::kF32, {256, 512}))));
 }
 
 // The own shard of 256 x 512 x 4 bytes, and what the barrier takes longer than that.

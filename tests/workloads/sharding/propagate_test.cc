@@ -101,7 +101,9 @@ TEST(Propagate, BasicFirstIsAnOption) {
     z->mutable_attrs().add_dimensions(2);
     z->set_called({m.Reducer(Opcode::kAdd)});
     m.Add(Opcode::kAdd, F32({16, 16}), {dot, z});
-    m.Shard({basic_first, {}});
+    PropagationOptions options;
+    options.basic_first = basic_first;
+    m.Shard(options);
     EXPECT_EQ(m.Of(dot), basic_first ? "[{}, {x}]" : "[{x}, {}]");
   }
 }

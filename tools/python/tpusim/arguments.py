@@ -221,15 +221,25 @@ def ragged(value: Any) -> list[str]:
     return [f"{name}={_sizes(f'ragged: {name}', of)}" for name, of in found.items()]
 
 
-def constraints(value: Any) -> list[str]:
-    """VALUE=SHARDING of values that are constrained."""
+def mesh(value: Any) -> str:
+    """NAME=SIZE,... of the axes of a mesh."""
+    expected = "the size of an axis, 1 or more"
+    found = mapping("mesh", value, '{axis: size}, such as {"data": 4, "model": 2}')
+    for name, of in found.items():
+        if whole(f"mesh: {name}", of, expected) < 1:
+            raise ArgumentValueError(wrong(f"mesh: {name}", of, expected))
+    return ",".join(f"{name}={of}" for name, of in found.items())
+
+
+def specs(argument: str, value: Any, of_what: str) -> list[str]:
+    """NAME=SHARDING of what `argument` shards."""
     expected = "a PartitionSpec, or its text, \"P('x', None)\""
-    found = mapping("constraints", value, "{value: PartitionSpec}")
+    found = mapping(argument, value, f"{{{of_what}: PartitionSpec}}")
     listed = []
     for name, of in found.items():
         text = of if isinstance(of, str) else _spec_text(of)
         if text is None:
-            raise ArgumentTypeError(wrong(f"constraints: {name}", of, expected))
+            raise ArgumentTypeError(wrong(f"{argument}: {name}", of, expected))
         listed.append(f"{name}={text}")
     return listed
 

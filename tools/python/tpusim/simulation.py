@@ -29,6 +29,8 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    mesh: Mapping[str, int] | None = None,
+    shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
@@ -62,6 +64,10 @@ def simulate(
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
+      mesh: {axis: size}, as if the mesh of the program had these axes; what it says of shardings
+        goes by their names.
+      shardings: {argument: PartitionSpec}, as if arguments of the program were sharded so; names
+        such as "params['w']", `*` for any text.
       constraints: {value or glob: PartitionSpec}, as if the program had a
         `jax.lax.with_sharding_constraint` on these values (names before partitioning).
       xla_flags: of the TPU compiler, "--xla_enable_async_all_gather=true ...".
@@ -153,6 +159,8 @@ def words_of(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    mesh: Mapping[str, int] | None = None,
+    shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
@@ -172,7 +180,9 @@ def words_of(
         "--set": checks.settings(settings),
         "--branch": checks.branches(branches),
         "--ragged": checks.ragged(ragged),
-        "--constrain": checks.constraints(constraints),
+        "--mesh": [checks.mesh(mesh)],
+        "--shard": checks.specs("shardings", shardings, "argument"),
+        "--constrain": checks.specs("constraints", constraints, "value"),
         "--xla-flags": [checks.text("xla_flags", xla_flags, flags, empty=True)],
         "--device-order": [checks.device_order(device_order)],
         "--algorithm": checks.words("algorithm", algorithm, '"best", or a list of such texts'),

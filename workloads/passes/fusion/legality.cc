@@ -165,8 +165,9 @@ bool FeedsShift(const Plan& plan, int producer, int consumer) {
 }
 
 // Whether one of the two turns lanes and the other does anything. Of the 490 fusions with a copy in
-// them in 249 modules that the TPU compiler wrote, none puts another dimension along the lanes: such
-// copies and transposes are kernels of their own, where only other dimensions move they are not.
+// them in 249 modules that the TPU compiler wrote, none puts another dimension along the lanes:
+// such copies and transposes are kernels of their own, where only other dimensions move they are
+// not.
 bool TurnsLanesBeside(const Plan& plan, int a, int b) {
   const auto turns = [&](int g) {
     return std::ranges::any_of(plan.group(g).members,
@@ -284,7 +285,8 @@ std::vector<int64_t> DomainOf(const Plan& plan, int g) {
 
 // Whether `g`, which reads `value`, goes over it, or computes with slices of it, element by
 // element. Of index maps alone only a slice may: what needs it has it in memory, and the TPU
-// compiler writes equal slices of an array side by side (neighbours in a stencil, compiled for v5e).
+// compiler writes equal slices of an array side by side (neighbours in a stencil, compiled for
+// v5e).
 bool RunsOver(const Plan& plan, int g, int value, const std::vector<int64_t>& domain) {
   const Graph& graph = plan.graph();
   if (graph.At(value).shape().dims == domain) return true;

@@ -11,8 +11,8 @@
 //
 // However much of the iteration there still is to hide in, what is made at its beginning (queries,
 // keys and values of a layer) waits for all of it. Another place, and a copy, would spare that; the
-// TPU compiler does not take one. Source: the order of dynamic-update-slice-start and -done in loops
-// that libtpu 0.0.42 compiled for v6e, three decoders that save q, k, v and more on the host.
+// TPU compiler does not take one. Source: the order of dynamic-update-slice-start and -done in
+// loops that libtpu 0.0.42 compiled for v6e, three decoders that save q, k, v and more on the host.
 //
 // On the way back nothing is ordered: the slice lies in a place of its own until a kernel turns it
 // into the layout in which it is carried (layout pass), and starts as early as it wants.
@@ -24,8 +24,8 @@
 namespace tpusim::passes {
 
 // Orders, by control dependencies, kernels of a loop behind the copies to the host, which are cut
-// into start and done already. Whether there was anything to order. Copies that depend on the kernel
-// otherwise stay as they are.
+// into start and done already. Whether there was anything to order. Copies that depend on the
+// kernel otherwise stay as they are.
 bool SendBeforeOverwriting(hlo::Instruction* loop);
 
 }  // namespace tpusim::passes

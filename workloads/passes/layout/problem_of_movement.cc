@@ -35,8 +35,8 @@ void ProblemBuilder::AddPieces(const Instruction& i) {
   }
   const Instruction& moved = i.opcode() == Opcode::kDynamicUpdateSlice ? *i.operand(1) : i;
   AddTerm(Term::Kind::kCrossLanes, Made(i), moved.shape(), shifted);
-  // What comes from the host lies as it did there, and is turned on the device: the TPU compiler has
-  // a copy to row-major behind dynamic-slices of stacks that lie otherwise.
+  // What comes from the host lies as it did there, and is turned on the device: the TPU compiler
+  // has a copy to row-major behind dynamic-slices of stacks that lie otherwise.
   if (i.opcode() == hlo::Opcode::kDynamicSlice && OnHost(i.operand(0)->shape()) &&
       !OnHost(i.shape())) {
     Separate(i, Link::Kind::kMove);

@@ -1,0 +1,68 @@
+#include "workloads/sharding/decisions.h"
+
+#include "sharding_testing.h"
+
+namespace tpusim::sharding {
+namespace {
+
+using hlo::F32;
+using hlo::Instruction;
+using hlo::Opcode;
+using ::testing::ElementsAre;
+
+void Name(Instruction* argument, const std::string& name) {
+  argument->mutable_attrs().mutable_metadata()->set_op_name(name);
+}
+
+// Two layers h = (h w0) w1, of [8,16] with [16,32] and [32,16].
+std::vector<Decision> OfTwoLayers(const std::string& second = "1") {
+  ShardedTestModule m;
+  Instruction* h = m.Argument(F32({8, 16}), "");
+  Name(h, "x");
+  for (const std::string& layer : {std::string("0"), second}) {
+    Instruction* up = m.Argument(F32({16, 32}), "");
+    Instruction* down = m.Argument(F32({32, 16}), "");
+    Name(up, "params[" + layer + "]['up']");
+    Name(down, "params[" + layer + "]['down']");
+    h = m.Dot(m.Dot(h, up, {8, 32}), down, {8, 16});
+  }
+  const auto decisions = FindDecisions(m.module(), 8);
+  EXPECT_TRUE(decisions.ok()) << decisions.status();
+  return decisions.ok() ? *decisions : std::vector<Decision>();
+}
+
+TEST(Decisions, DimensionsOfOneLoopAreOne) {
+  const std::vector<Decision> decisions = OfTwoLayers();
+  ASSERT_EQ(decisions.size(), 3u);
+  // The hidden widths of both layers, which no operation ties: weights and results, 4-byte
+  // elements.
+  EXPECT_THAT(decisions[0].arguments, ElementsAre("params[*]['up'] 1", "params[*]['down'] 0"));
+  EXPECT_EQ(decisions[0].most, 32);
+  EXPECT_EQ(decisions[0].values, 6);
+  EXPECT_EQ(decisions[0].bytes, Bytes(4 * (4 * 16 * 32 + 2 * 8 * 32)));
+  EXPECT_EQ(decisions[0].argument_bytes, Bytes(4 * 4 * 16 * 32));
+  // The width: x, all weights, and what is between the layers and behind them.
+  EXPECT_THAT(decisions[1].arguments,
+              ElementsAre("x 1", "params[*]['up'] 0", "params[*]['down'] 1"));
+  EXPECT_EQ(decisions[1].values, 7);
+  // Rows.
+  EXPECT_THAT(decisions[2].arguments, ElementsAre("x 0"));
+  EXPECT_EQ(decisions[2].most, 8);
+}
+
+TEST(Decisions, LayersOfOtherNamesAreDecidedApart) { EXPECT_EQ(OfTwoLayers("last").size(), 4u); }
+
+// x x^T: rows against rows; of the result only one dimension can be split by an axis.
+TEST(Decisions, ConflictsAreCounted) {
+  ShardedTestModule m;
+  Instruction* x = m.Argument(F32({8, 16}), "");
+  Instruction* turned = m.Add(Opcode::kTranspose, F32({16, 8}), {x});
+  for (const int64_t d : {1, 0}) turned->mutable_attrs().add_dimensions(d);
+  m.Dot(x, turned, {8, 8});
+  const auto decisions = FindDecisions(m.module(), 8);
+  ASSERT_TRUE(decisions.ok());
+  for (const Decision& d : *decisions) EXPECT_EQ(d.conflicts, d.most == 8 ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace tpusim::sharding

@@ -1,0 +1,207 @@
+#include "workloads/sharding/stated_shardings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "configs/names.h"
+#include "configs/number_text.h"
+#include "configs/status_macros.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/normalise.h"
+
+namespace tpusim::sharding {
+namespace {
+
+using hlo::Instruction;
+
+// Whether `*` in the pattern can stand for what the text has there. Names have brackets, so this is
+// no glob of the shell.
+bool Fits(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+const std::string& NameOf(const Instruction& argument) {
+  return argument.op_name().empty() ? argument.name() : argument.op_name();
+}
+
+// Axes of the old mesh in the new one; the program must not have cut them.
+absl::StatusOr<Axes> InMesh(const Axes& axes, const Mesh& from, const Mesh& to) {
+  Axes there;
+  for (const AxisRef& axis : Joined(axes)) {
+    const std::string& name = from.axes[axis.axis].name;
+    if (axis != FullAxis(from, axis.axis)) {
+      return NoRule(
+          fmt::format("--mesh: the program splits a dimension by a part of axis '{}', which "
+                      "another mesh has no "
+                      "like of",
+                      name));
+    }
+    const auto found = std::ranges::find(to.axes, name, &MeshAxis::name);
+    if (found != to.axes.end()) {
+      there.push_back(FullAxis(to, static_cast<int32_t>(found - to.axes.begin())));
+    }
+  }
+  return there;
+}
+
+absl::Status Move(Sharding& sharding, const Mesh& from, const Mesh& to) {
+  for (DimSharding& dim : sharding.dims) {
+    ASSIGN_OR_RETURN(dim.axes, InMesh(dim.axes, from, to));
+  }
+  ASSIGN_OR_RETURN(sharding.replicated, InMesh(sharding.replicated, from, to));
+  ASSIGN_OR_RETURN(sharding.unreduced, InMesh(sharding.unreduced, from, to));
+  return absl::OkStatus();
+}
+
+absl::Status CheckDivides(const Instruction& value, const Sharding& sharding, const Mesh& mesh,
+                          std::string_view what, std::string_view option) {
+  for (int64_t d = 0; d < value.shape().rank(); ++d) {
+    const int64_t size = value.shape().dims[static_cast<size_t>(d)], shards = sharding.Shards(d);
+    if (size % shards == 0) continue;
+    return UserError(fmt::format(
+        "{}: {} {} of {} has {} elements along dimension {}, which {} shards do not divide ({})",
+        option, what, NameOf(value), value.shape().ToString(), size, d, shards,
+        ToString(sharding, mesh)));
+  }
+  return absl::OkStatus();
+}
+
+const Sharding* SaidOf(const Instruction* value, const NormalisedModule& module) {
+  const auto said = module.annotations.find(value);
+  if (said == module.annotations.end() || said->second.leaves.size() != 1) return nullptr;
+  return said->second.leaves[0] ? &*said->second.leaves[0] : nullptr;
+}
+
+// What the program returns, as far as it says how that is sharded.
+std::vector<const Instruction*> ResultsOf(const NormalisedModule& module) {
+  std::vector<const Instruction*> results;
+  const Instruction* root = module.module->entry()->root();
+  for (const Instruction* value : root->operands()) results.push_back(value);
+  if (root->shape().IsArray()) results = {root};
+  std::erase_if(results, [&](const Instruction* value) {
+    const auto said = module.annotations.find(value);
+    return said == module.annotations.end() || !said->second.is_result;
+  });
+  return results;
+}
+
+void Say(const Instruction* value, Sharding sharding, std::string reason, bool is_result,
+         NormalisedModule& module) {
+  Annotation said;
+  said.leaves.emplace_back(std::move(sharding));
+  said.reason = std::move(reason);
+  said.is_result = is_result;
+  module.annotations[value] = std::move(said);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text) {
+  const absl::Status malformed = UserError(
+      fmt::format("\"{}\" is no mesh, such as data=4,model=8: names of axes with sizes", text));
+  std::vector<MeshAxis> axes;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view axis = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t equals = axis.find('=');
+    if (equals == std::string_view::npos || equals == 0) return malformed;
+    const auto size = configs::NumberIn<int64_t>(axis.substr(equals + 1));
+    const std::string name(axis.substr(0, equals));
+    if (!size || *size < 1) return malformed;
+    if (std::ranges::find(axes, name, &MeshAxis::name) != axes.end()) return malformed;
+    axes.push_back({name, *size});
+  }
+  if (axes.empty()) return malformed;
+  return axes;
+}
+
+absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& module) {
+  if (axes.empty()) return absl::OkStatus();
+  const Mesh from = module.mesh.mesh;
+  const Mesh to{axes, {}};
+  if (to.size() != from.size()) {
+    return UserError(fmt::format("--mesh: {} has {} devices, the program's {} has {}", ToString(to),
+                                 to.size(), ToString(from), from.size()));
+  }
+  if (!module.manual_regions.empty()) {
+    return UserError(
+        "--mesh: the program has a shard_map, whose shapes are those of shards of its own mesh");
+  }
+  for (auto& [value, said] : module.annotations) {
+    for (std::optional<Sharding>& leaf : said.leaves) {
+      if (leaf) RETURN_IF_ERROR(Move(*leaf, from, to));
+    }
+  }
+  module.mesh.mesh = to;
+  for (const Instruction* argument : module.module->entry()->parameters()) {
+    const Sharding* sharding = SaidOf(argument, module);
+    if (sharding == nullptr || !argument->shape().IsArray()) continue;
+    RETURN_IF_ERROR(CheckDivides(*argument, *sharding, to, "argument", "--mesh"));
+  }
+  for (const Instruction* result : ResultsOf(module)) {
+    const Sharding* sharding = SaidOf(result, module);
+    if (sharding == nullptr || !result->shape().IsArray()) continue;
+    RETURN_IF_ERROR(CheckDivides(*result, *sharding, to, "result", "--mesh"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
+                            NormalisedModule& module) {
+  const Mesh& mesh = module.mesh.mesh;
+  std::vector<const Instruction*> results = ResultsOf(module);
+  for (const StatedConstraint& stated : arguments) {
+    for (const std::string& pattern : stated.values) {
+      bool any = false;
+      for (const Instruction* argument : module.module->entry()->parameters()) {
+        if (!argument->shape().IsArray()) continue;
+        if (!Fits(pattern, argument->op_name()) && !Fits(pattern, argument->name())) continue;
+        any = true;
+        ASSIGN_OR_RETURN(const Sharding sharding, ShardingOf("--shard", stated, *argument, mesh));
+        RETURN_IF_ERROR(CheckDivides(*argument, sharding, mesh, "argument", "--shard"));
+        const Sharding* before = SaidOf(argument, module);
+        const auto follows = [&](const Instruction* result) {
+          const Sharding* said = SaidOf(result, module);
+          return before != nullptr && said != nullptr && SamePlacement(*said, *before) &&
+                 result->shape() == argument->shape();
+        };
+        const auto result = std::ranges::find_if(results, follows);
+        if (result != results.end()) {
+          Say(*result, sharding, "stated for " + NameOf(*argument), /*is_result=*/true, module);
+          results.erase(result);
+        }
+        Say(argument, sharding, "stated for " + NameOf(*argument), /*is_result=*/false, module);
+      }
+      if (any) continue;
+      std::vector<std::string> names;
+      for (const Instruction* argument : module.module->entry()->parameters()) {
+        names.push_back(NameOf(*argument));
+      }
+      const std::string nearest = configs::Nearest(pattern, names);
+      return UserError(
+          fmt::format("--shard {}: the program has no argument '{}'{}", stated.text, pattern,
+                      nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::sharding

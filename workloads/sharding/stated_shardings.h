@@ -1,0 +1,46 @@
+// Meshes and shardings of arguments that are stated beside the program: `--mesh`, `--shard`.
+//
+// A program that JAX exported says global shapes, and what it says of shardings names axes of a
+// mesh. So the same export is the program for another shape of the mesh, and for other shardings of
+// its arguments, as if it had been exported with them:
+//
+//   --mesh data=4,model=8       the axes that the mesh is taken to have; the program's own
+//   shardings
+//                               go by the names of axes, those that are gone split nothing
+//   --shard "ARGUMENT=P('x')"   how an argument is sharded, instead of what the program says; a
+//                               result that was sharded like it and has its shape follows it
+//
+// Inside of a shard_map shapes are those of one shard: there is no other mesh for it.
+#ifndef TPUSIM_WORKLOADS_SHARDING_STATED_SHARDINGS_H_
+#define TPUSIM_WORKLOADS_SHARDING_STATED_SHARDINGS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/stated_constraints.h"
+
+namespace tpusim::sharding {
+
+struct NormalisedModule;
+
+// "data=4,model=8". Errors: another form, an axis twice, a size below 1.
+absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text);
+
+// Errors: another number of devices than the program has partitions; a program with shard_map; a
+// part of an axis in what the program says; a dimension of an argument or result that the new axes
+// do not divide, as JAX would refuse it.
+absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& module);
+
+// Values are arguments by the name that the program has for them (params['w']) or by that of their
+// parameter; `*` stands for any text. Errors: no such argument; as StateConstraints; a dimension
+// that the axes do not divide.
+absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
+                            NormalisedModule& module);
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_STATED_SHARDINGS_H_
