@@ -4,9 +4,8 @@
 // mesh. So the same export is the program for another shape of the mesh, and for other shardings of
 // its arguments, as if it had been exported with them:
 //
-//   --mesh data=4,model=8       the axes that the mesh is taken to have; the program's own
-//   shardings
-//                               go by the names of axes, those that are gone split nothing
+//   --mesh data=4,model=8       the axes that the mesh is taken to have; what the program says
+//                               goes by the names of axes, those that are gone split nothing
 //   --shard "ARGUMENT=P('x')"   how an argument is sharded, instead of what the program says; a
 //                               result that was sharded like it and has its shape follows it
 //
