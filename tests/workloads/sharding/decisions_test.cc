@@ -50,7 +50,14 @@ TEST(Decisions, DimensionsOfOneLoopAreOne) {
   EXPECT_EQ(decisions[2].most, 8);
 }
 
-TEST(Decisions, LayersOfOtherNamesAreDecidedApart) { EXPECT_EQ(OfTwoLayers("last").size(), 4u); }
+// No operation ties what a product reads to what it writes, so each layer has a width of its own:
+// of x, between the layers and behind them; two hidden ones, and rows.
+TEST(Decisions, LayersOfOtherNamesAreDecidedApart) {
+  const std::vector<Decision> decisions = OfTwoLayers("last");
+  ASSERT_EQ(decisions.size(), 6u);
+  EXPECT_THAT(decisions[0].arguments, ElementsAre("params[*]['up'] 1", "params[*]['down'] 0"));
+  EXPECT_EQ(decisions[0].values, 3);
+}
 
 // x x^T: rows against rows; of the result only one dimension can be split by an axis.
 TEST(Decisions, ConflictsAreCounted) {
