@@ -37,8 +37,9 @@ struct Memory {
   Bytes (*capacity)(const ChipParams& chip);
   // Of that, the share of arrays. Windows of kernels take the rest.
   Bytes (*usable)(const ChipParams& chip);
-  // Rate at which it serves transfers, reads and writes together, per device; null: it limits
-  // none (loads from VMEM and stores to it are slots of a block).
+  // Whether it limits transfers; loads from VMEM and stores to it are slots of a block.
+  bool rated;
+  // Rate at which it serves transfers, reads and writes together, per device; null: not rated.
   BytesPerSecond (*rate)(const ChipParams& chip);
 };
 
@@ -68,11 +69,11 @@ inline Bytes NoBytes(const ChipParams&) { return Bytes(0); }
 
 // clang-format off
 inline constexpr Memory kMemories[] = {
-    // space              name    title        number on_chip planned remote
-    {MemorySpace::kHbm,  "hbm",  "HBM",         0,    false,  true,   true,  HbmCapacity,  HbmCapacity,   HbmRate},
-    {MemorySpace::kCmem, "cmem", "CMEM",        3,    true,   true,   false, CmemCapacity, CmemCapacity,  CmemRate},
-    {MemorySpace::kVmem, "vmem", "VMEM",        1,    true,   false,  true,  VmemCapacity, VmemForArrays, nullptr},
-    {MemorySpace::kHost, "host", "host memory", 5,    false,  false,  false, nullptr,      NoBytes,       nullptr},
+    // space              name    title        number on_chip planned remote capacity      for arrays     rated  rate
+    {MemorySpace::kHbm,  "hbm",  "HBM",         0,    false,  true,   true,  HbmCapacity,  HbmCapacity,   true,  HbmRate},
+    {MemorySpace::kCmem, "cmem", "CMEM",        3,    true,   true,   false, CmemCapacity, CmemCapacity,  true,  CmemRate},
+    {MemorySpace::kVmem, "vmem", "VMEM",        1,    true,   false,  true,  VmemCapacity, VmemForArrays, false, nullptr},
+    {MemorySpace::kHost, "host", "host memory", 5,    false,  false,  false, nullptr,      NoBytes,       false, nullptr},
 };
 // clang-format on
 inline constexpr size_t kMemoryCount = std::size(kMemories);
@@ -99,15 +100,14 @@ std::string RateParameter(const Memory& memory);
 // The shipped chips that have it, "v4 and v4i".
 std::string ChipsWith(const Memory& memory);
 
-constexpr bool IsRated(MemorySpace space) { return MemoryOf(space).rate != nullptr; }
+constexpr bool IsRated(MemorySpace space) { return MemoryOf(space).rated; }
 // The memories that have a rate.
 inline constexpr auto kRatedSpaces = [] {
-  constexpr size_t kCount =
-      std::ranges::count_if(kMemories, [](const Memory& memory) { return memory.rate != nullptr; });
+  constexpr size_t kCount = std::ranges::count_if(kMemories, &Memory::rated);
   std::array<MemorySpace, kCount> spaces{};
   size_t count = 0;
   for (const Memory& memory : kMemories) {
-    if (memory.rate != nullptr) spaces[count++] = memory.space;
+    if (memory.rated) spaces[count++] = memory.space;
   }
   return spaces;
 }();

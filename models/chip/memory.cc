@@ -11,7 +11,7 @@ namespace tpusim::chip {
 Memory::Memory(sc_core::sc_module_name name, const configs::Memory& row, events::Fluid& fluid,
                const configs::ChipParams& params)
     : sc_module(name), capacity_(row.capacity(params)) {
-  if (row.rate != nullptr && capacity_ > Bytes(0)) {
+  if (row.rated && capacity_ > Bytes(0)) {
     resource_ = fluid.network().AddResource(this->name(), row.rate(params));
     fluid.network().TimeLimits(*resource_);
   }
