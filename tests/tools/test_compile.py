@@ -11,6 +11,7 @@ from tests.tools.command_line import SLICE, example
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
+        ("decisions", "dimensions of arguments"),
         ("sharded", "sharding="),
         ("partitioned", "all-reduce"),
         ("optimized", "fusion"),
@@ -26,6 +27,16 @@ def test_compile_emits(run, tmp_path, stage, says):
     assert says in printed.stdout
     assert run(*command, "-o", "out.txt").stdout == ""
     assert (tmp_path / "out.txt").read_text() == printed.stdout
+
+
+@pytest.mark.parametrize(
+    "stated", [("--mesh", "x=2,y=4"), ("--shard", "*=P('x')"), ("--constrain", "dot=P('x')")]
+)
+def test_decisions_do_not_depend_on_what_is_stated(run, stated):
+    command = ("compile", "--config", SLICE, "--emit", "decisions", example("mlp_two_layers"))
+    done = run(*command, *stated)
+    assert done.returncode == 1
+    assert f"{stated[0]}: what there is to decide does not depend on it" in done.stderr
 
 
 @pytest.mark.parametrize("stage", ["partitioned", "executable"])

@@ -61,6 +61,13 @@ void Append(const std::vector<Record>& more, std::vector<Record>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
+// The first option that states shardings; null: none is given.
+const char* StatedOfShardings(const CompileOptions& options) {
+  if (!options.mesh.empty()) return "--mesh";
+  if (!options.arguments.empty()) return "--shard";
+  return options.constraints.empty() ? nullptr : "--constrain";
+}
+
 // The program of one device, with what `result` says of mesh, partitions and warnings. Null: the
 // sharded module was all that was asked for.
 absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
@@ -80,10 +87,8 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     if (!partitions) {
       return UserError("the module is partitioned already: it has no shardings to show");
     }
-    for (const auto& [given, option] : {std::pair(!options.constraints.empty(), "--constrain"),
-                                        {!options.mesh.empty(), "--mesh"},
-                                        {!options.arguments.empty(), "--shard"}}) {
-      if (given) return UserError(fmt::format("{}: the module is partitioned already", option));
+    if (const char* option = StatedOfShardings(options)) {
+      return UserError(fmt::format("{}: the module is partitioned already", option));
     }
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
@@ -95,6 +100,11 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     return std::move(imported.module);
   }
   if (until == Stage::kDecisions) {
+    if (const char* option = StatedOfShardings(options)) {
+      return UserError(fmt::format(
+          "{}: what there is to decide does not depend on it; leave it out, or --emit sharded",
+          option));
+    }
     ASSIGN_OR_RETURN(const std::vector<sharding::Decision> decisions,
                      sharding::FindDecisions(*imported.module, stated));
     result.sharded_text = sharding::ToString(decisions);

@@ -29,7 +29,15 @@
 
 namespace tpusim::compiler {
 
-enum class Stage { kDecisions, kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
+enum class Stage {
+  kDecisions,
+  kSharded,
+  kPartitioned,
+  kOptimized,
+  kSchedule,
+  kExecutable,
+  kStreams
+};
 
 // The instruction streams of a program that is scheduled, for a machine: the slice that it was
 // compiled for, with other speeds.

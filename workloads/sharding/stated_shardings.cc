@@ -47,11 +47,10 @@ absl::StatusOr<Axes> InMesh(const Axes& axes, const Mesh& from, const Mesh& to) 
   for (const AxisRef& axis : Joined(axes)) {
     const std::string& name = from.axes[axis.axis].name;
     if (axis != FullAxis(from, axis.axis)) {
-      return NoRule(
-          fmt::format("--mesh: the program splits a dimension by a part of axis '{}', which "
-                      "another mesh has no "
-                      "like of",
-                      name));
+      return NoRule(fmt::format(
+          "--mesh: the program splits a dimension by a part of axis '{}', which has no like in "
+          "another mesh",
+          name));
     }
     const auto found = std::ranges::find(to.axes, name, &MeshAxis::name);
     if (found != to.axes.end()) {
@@ -151,16 +150,15 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
     }
   }
   module.mesh.mesh = to;
+  const auto check = [&](const Instruction& value, std::string_view what) {
+    const Sharding* sharding = SaidOf(&value, module);
+    if (sharding == nullptr || !value.shape().IsArray()) return absl::OkStatus();
+    return CheckDivides(value, *sharding, to, what, "--mesh");
+  };
   for (const Instruction* argument : module.module->entry()->parameters()) {
-    const Sharding* sharding = SaidOf(argument, module);
-    if (sharding == nullptr || !argument->shape().IsArray()) continue;
-    RETURN_IF_ERROR(CheckDivides(*argument, *sharding, to, "argument", "--mesh"));
+    RETURN_IF_ERROR(check(*argument, "argument"));
   }
-  for (const Instruction* result : ResultsOf(module)) {
-    const Sharding* sharding = SaidOf(result, module);
-    if (sharding == nullptr || !result->shape().IsArray()) continue;
-    RETURN_IF_ERROR(CheckDivides(*result, *sharding, to, "result", "--mesh"));
-  }
+  for (const Instruction* result : ResultsOf(module)) RETURN_IF_ERROR(check(*result, "result"));
   return absl::OkStatus();
 }
 

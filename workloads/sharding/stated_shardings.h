@@ -34,9 +34,9 @@ absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text);
 // do not divide, as JAX would refuse it.
 absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& module);
 
-// Values are arguments by the name that the program has for them (params['w']) or by that of their
-// parameter; `*` stands for any text. Errors: no such argument; as StateConstraints; a dimension
-// that the axes do not divide.
+// A StatedConstraint names arguments here, by the name that the program has for them (params['w'])
+// or by that of their parameter instruction; `*` in it stands for any text. Errors: no argument of
+// that name; those of StateConstraints; axes that do not divide a dimension of the argument.
 absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
                             NormalisedModule& module);
 

@@ -77,8 +77,8 @@ std::string WithCategories(const std::string& categories) {
 }
 
 TEST(ValidationTest, CategoriesOfAStepAreComparedOneByOne) {
-  const auto parsed = ParseMeasurements(
-      WithCategories(R"({"loop fusion":8,"convolution fusion":10,"exposed all-gather":2,"exposed copy":1})"));
+  const auto parsed = ParseMeasurements(WithCategories(
+      R"({"loop fusion":8,"convolution fusion":10,"exposed all-gather":2,"exposed copy":1})"));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Measurement& measured = parsed->rows[0];
   ASSERT_EQ(measured.categories.size(), 4u);
@@ -100,9 +100,8 @@ TEST(ValidationTest, CategoriesOfAStepAreComparedOneByOne) {
   add("copy of something else", 700);
   const absl::StatusOr<Outcome> outcome = OutcomeOf(report, measured);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_THAT(outcome->categories,
-              ::testing::ElementsAre(Microseconds(6000), Microseconds(10'500), Picoseconds(0),
-                                     Microseconds(1700)));
+  EXPECT_THAT(outcome->categories, ::testing::ElementsAre(Microseconds(6000), Microseconds(10'500),
+                                                          Picoseconds(0), Microseconds(1700)));
   // Differences beside the measured step of 20 us.
   const std::string text = FormatValidation({*outcome}, {}, 200);
   EXPECT_THAT(text, ContainsRegex("loop fusion +8.000 ms +6.000 ms +-25.0% +-10000.0%"));

@@ -215,7 +215,8 @@ int64_t PollsIn(const isa::Body& body) {
   return polls;
 }
 
-// 128 steps, the first of which whoever starts it makes possible.
+// A bidirectional ring of 256 members takes 128 steps. The all-gather's start sends those of the
+// first; a kernel's step must come before each of the others.
 TEST(LoweringTest, ACarriedRingPollsBeforeAllStepsButTheFirst) {
   const configs::Config config = V5e("16x16");
   isa::PodProgram program;
