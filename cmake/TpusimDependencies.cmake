@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(SQLite3 REQUIRED)
 # Programs are millions of small objects: compiling them takes a third less time with it.
 find_package(mimalloc QUIET)
 

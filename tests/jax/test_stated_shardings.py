@@ -87,8 +87,7 @@ def test_both_at_once(tmp_path: pathlib.Path) -> None:
     assert report.step_time_ns > 0
     with pytest.raises(tpusim.Error, match="the mesh has no axis 'model'; its axes are data"):
         tpusim.simulate(file, mesh={"data": 8}, shardings={"weights['up']": P("model")})
-    with pytest.raises(tpusim.Error, match="has 4 devices, the program's"):
-        tpusim.simulate(file, mesh={"data": 4})
+    assert tpusim.simulate(file, mesh={"data": 4}).step_time_ns > 0  # half of the slice
 
 
 def test_a_shard_map_has_its_mesh(tmp_path: pathlib.Path) -> None:

@@ -27,6 +27,7 @@ ROOMS = [
     "passes",
     "lowering",
     "compiler",
+    "search",
 ]
 
 # Folders of passes do not look at each other: a pass stands on the pipeline and on what lies

@@ -40,6 +40,7 @@ Command AddKernel(CLI::App& parent);
 Command AddMan(CLI::App& parent);
 Command AddSchema(CLI::App& parent);
 Command AddSearch(CLI::App& parent);
+Command AddShard(CLI::App& parent);
 Command AddPage(CLI::App& parent);
 Command AddValidate(CLI::App& parent);
 Command AddVersion(CLI::App& parent);

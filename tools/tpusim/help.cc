@@ -26,7 +26,8 @@ const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Program",
        {"config", "chip", "larger", "long", "axes", "trip-count", "branch", "kernel-cost",
-        "kernel-time", "cost", "ragged", "mesh", "shard", "constrain", "device-order", "donate"}},
+        "kernel-time", "cost", "ragged", "mesh", "shard", "fix", "forbid", "keep-constraints", "constrain", "device-order", "donate"}},
+      {"Search", {"gap", "all", "seconds", "jobs", "store", "price"}},
       {"Limits", {"max-step", "max-peak", "min-mfu", "baseline", "tolerance", "two-sided"}},
       {"Compiler",
        {"emit", "body", "dump-after", "explain", "print-large-constants", "algorithm", "passes",
@@ -43,7 +44,7 @@ const std::vector<Grouped>& OptionGroups() {
 
 const std::vector<Grouped>& CommandGroups() {
   static const auto* groups = new std::vector<Grouped>{
-      {"Simulate", {"run", "compare", "advise", "search", "flags", "fit", "collective"}},
+      {"Simulate", {"run", "compare", "advise", "shard", "search", "flags", "fit", "collective"}},
       {"Judge", {"check", "validate", "calibrate"}},
       {"Look inside", {"configs", "compile", "opt", "kernel"}},
       {"Other", {"page", "schema", "completion", "man", "help", "version"}},

@@ -135,10 +135,6 @@ absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& 
   return NamedSlice(file, imported.workload);
 }
 
-namespace {
-
-// What the program is compiled for where that is not the machine that runs it, `config`, which
-// `overrides` made: its compiler does not know of the question what else would make it faster.
 absl::StatusOr<std::optional<configs::Config>> CompiledFor(
     const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
     configs::Config& config) {
@@ -154,6 +150,8 @@ absl::StatusOr<std::optional<configs::Config>> CompiledFor(
   RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, config));
   return compiled_for;
 }
+
+namespace {
 
 // One sentence per value of the compiler that leaves this program as it is: it is compiled without.
 absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
@@ -287,17 +285,19 @@ sim::Folding FoldingOf(const std::string& text) {
   return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kAutomatic;
 }
 
-absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepared,
+}  // namespace
+
+absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config& machine,
                                                            const MachineFlags& flags) {
   sim::SimulationOptions options;
   options.folding = FoldingOf(flags.fold);
   options.every_step = flags.detail == "tile";
   for (const std::string& text : flags.slow) {
-    ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, prepared.config));
+    ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, machine));
     options.impairments.chips.push_back(slow);
   }
   for (const std::string& text : flags.links) {
-    ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, prepared.config));
+    ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, machine));
     options.impairments.links.push_back(link);
   }
   RETURN_IF_ERROR(sim::CheckShares(options.impairments));
@@ -305,12 +305,10 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepa
   return options;
 }
 
-}  // namespace
-
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const Recorded& recorded) {
   const Stopwatch simulating;
-  ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
+  ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared.config, flags));
   options.record_devices = recorded.devices;
   options.record_steps = recorded.steps;
   options.record_work = recorded.work;

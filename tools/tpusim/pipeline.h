@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,13 @@ absl::StatusOr<int64_t> PartitionsOf(const std::string& file);
 // The slice of a run: the one given, or that which the workload names. Error: none is.
 absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
 
+// What the program is compiled for where that is not the machine that runs it, `config`, which
+// `overrides` made: its compiler does not know of the question what else would make it faster.
+// --xla-flags are set in both.
+absl::StatusOr<std::optional<configs::Config>> CompiledFor(
+    const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
+    configs::Config& config);
+
 // `config` "" = the slice that the workload names.
 // What had to be assumed is added to the program's assumptions, overrides that
 // this program does not use to its warnings.
@@ -70,6 +78,8 @@ struct Recorded {
   int64_t steps = 0;
   bool work = true;
 };
+absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config& machine,
+                                                           const MachineFlags& flags);
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const Recorded& recorded = {});
 

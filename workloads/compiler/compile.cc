@@ -18,6 +18,7 @@
 #include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/decisions.h"
 #include "workloads/sharding/decode.h"
+#include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -78,11 +79,12 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   const tpusim::Workload& workload = imported.workload;
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
+  const int64_t wanted = options.mesh.empty() ? stated : sharding::Mesh{options.mesh, {}}.size();
   result.workload = workload;
   result.workload.set_num_partitions(stated);
   // Before anything is made for each of them.
   const bool partitions = until != Stage::kDecisions && until != Stage::kSharded;
-  if (partitions) RETURN_IF_ERROR(CheckPartitions(stated, config));
+  if (partitions) RETURN_IF_ERROR(CheckPartitions(wanted, config));
   if (imported.partitioned) {
     if (!partitions) {
       return UserError("the module is partitioned already: it has no shardings to show");
@@ -105,8 +107,9 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
           "{}: what there is to decide does not depend on it; leave it out, or --emit sharded",
           option));
     }
-    ASSIGN_OR_RETURN(const std::vector<sharding::Decision> decisions,
-                     sharding::FindDecisions(*imported.module, stated));
+    ASSIGN_OR_RETURN(const sharding::NormalisedModule normalised,
+                     sharding::Normalise(std::move(imported.module), stated));
+    ASSIGN_OR_RETURN(const sharding::Decisions decisions, sharding::FindDecisions(normalised));
     result.sharded_text = sharding::ToString(decisions);
     return std::unique_ptr<hlo::Module>();
   }
@@ -226,6 +229,21 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
 
 }  // namespace
 
+cost::ChipCostModel::Found Common::Costs(const std::vector<int64_t>& device_of_partition,
+                                         const collectives::AlgorithmOverrides& overrides) {
+  std::shared_ptr<cost::CollectiveDecisions>& decisions = collectives_[device_of_partition];
+  if (decisions == nullptr) {
+    decisions =
+        std::make_shared<cost::CollectiveDecisions>(config_, device_of_partition, overrides);
+  }
+  return {kernels_, decisions};
+}
+
+void Common::Clear() {
+  kernels_ = std::make_shared<kernels::KernelLibrary>(target_);
+  collectives_.clear();
+}
+
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options,
                                       const configs::Config* machine) {
@@ -273,8 +291,15 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions(imported.workload, result.mesh, stated.partitions, config,
                                    options.device_order));
-  const target::Target target(config);
-  cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms,
+  if (options.watch.partitioned &&
+      !options.watch.partitioned(module, placement.device_of_partition)) {
+    result.stopped = true;
+    return result;
+  }
+  Common own(config);
+  Common& common = options.common != nullptr ? *options.common : own;
+  const target::Target& target = common.target();
+  cost::ChipCostModel costs(target, common.Costs(placement.device_of_partition, options.algorithms),
                             [&](const Instruction& loop) { return trip_counts(loop); });
   passes::PassContext context(target, &costs);
   context.stated = &stated;
@@ -298,6 +323,10 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   if (options.until == Stage::kOptimized) return result;
 
   RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
+  if (options.watch.optimized && !options.watch.optimized(module, costs)) {
+    result.stopped = true;
+    return result;
+  }
   RETURN_IF_ERROR(run(passes::Phase::kSchedule));
   if (options.until == Stage::kSchedule) return result;
   if (options.until == Stage::kExecutable) {

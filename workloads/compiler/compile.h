@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,13 +21,16 @@
 #include "models/isa/program.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/compiler/trip_counts.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/kernel_library.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
 #include "workloads/sharding/sharding.h"
 #include "workloads/sharding/stated_constraints.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::compiler {
 
@@ -42,6 +47,38 @@ enum class Stage {
 // The instruction streams of a program that is scheduled, for a machine: the slice that it was
 // compiled for, with other speeds.
 using LowerFor = std::function<absl::StatusOr<isa::PodProgram>(const configs::Config& machine)>;
+
+// Looks at a program on its way, and says whether the compiler is to go on; it stops there if not.
+struct Watch {
+  // What each device runs, before any pass, and which device runs which partition.
+  std::function<bool(const hlo::Module& module, const std::vector<int64_t>& device_of_partition)>
+      partitioned;
+  // After the passes that see no order, with what its operations cost.
+  std::function<bool(const hlo::Module& module, cost::ChipCostModel& costs)> optimized;
+};
+
+// What compilations for one slice have in common: kernels that were searched for, and how
+// collectives are done.
+class Common {
+ public:
+  explicit Common(configs::Config slice) : config_(std::move(slice)), target_(config_) { Clear(); }
+  Common(const Common&) = delete;
+  Common& operator=(const Common&) = delete;
+
+  const target::Target& target() const { return target_; }
+  const std::shared_ptr<kernels::KernelLibrary>& kernels() const { return kernels_; }
+  // `overrides` are the same every time.
+  cost::ChipCostModel::Found Costs(const std::vector<int64_t>& device_of_partition,
+                                   const collectives::AlgorithmOverrides& overrides);
+  // Forgets all.
+  void Clear();
+
+ private:
+  const configs::Config config_;
+  const target::Target target_;
+  std::shared_ptr<kernels::KernelLibrary> kernels_;
+  std::map<std::vector<int64_t>, std::shared_ptr<cost::CollectiveDecisions>> collectives_;
+};
 
 struct CompileOptions {
   // --trip-count LOOP=N.
@@ -70,6 +107,9 @@ struct CompileOptions {
   std::vector<std::string> explain;
   // Is given that once, before the program is lowered for the machine of the run.
   std::function<void(const LowerFor& lower)> scheduled;
+  Watch watch;
+  // What other compilations found, for the same slice and the same algorithms.
+  Common* common = nullptr;
   // Whether it is asked which lines of the program operations come from.
   bool op_places = false;
   // Where to stop; what comes later is left empty in the result.
@@ -84,6 +124,7 @@ struct CompileResult {
   isa::PodProgram program;                   // kStreams
   isa::PlacesOfOps op_places;                // likewise, where that is asked
   bool by_tpu_compiler = false;              // the TPU compiler wrote the module
+  bool stopped = false;                      // by the watch
   // What the program said beside its module, from kPartitioned on with mesh and partitions.
   tpusim::Workload workload;
   sharding::Mesh mesh;                       // likewise; no axes: the program names none

@@ -95,7 +95,7 @@ spmd::ReshardLatency LatencyOfReshards(const configs::ChipParams& chip) {
 }
 
 absl::StatusOr<Work> ChipCostModel::WorkOfCollective(const hlo::Instruction& collective) {
-  ASSIGN_OR_RETURN(const CollectiveDecisions::Entry* entry, collectives_.Find(collective));
+  ASSIGN_OR_RETURN(const CollectiveDecisions::Entry* entry, collectives_->Find(collective));
   return WorkOfUse(collectives::UseOf(*entry->decision));
 }
 
@@ -111,7 +111,7 @@ absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
       return Alone(ToTime(timing::TimeBlock(target_.chip(), kernels::ScalarBlock(i, target_)).total,
                           target_.chip().clock));
     case hlo::Execution::kKernel: {
-      ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels_.CostOf(i));
+      ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels_->CostOf(i));
       return WorkOfKernel(target_.chip(), cost);
     }
     case hlo::Execution::kCollective:
@@ -137,7 +137,7 @@ absl::StatusOr<Work> ChipCostModel::TransferOf(const hlo::Instruction& start) {
 }
 
 absl::StatusOr<CollectiveGroups> ChipCostModel::GroupsOf(const hlo::Instruction& collective) {
-  const std::vector<int64_t>& devices = collectives_.device_of_partition();
+  const std::vector<int64_t>& devices = collectives_->device_of_partition();
   CollectiveGroups groups;
   ASSIGN_OR_RETURN(groups.partitions,
                    hlo::ReplicaGroups(collective, static_cast<int64_t>(devices.size())));

@@ -23,46 +23,58 @@ class ChipCostModel : public CostModel {
  public:
   using Trips = std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>;
 
+  // What was found for a target, and may be asked again.
+  struct Found {
+    std::shared_ptr<kernels::KernelLibrary> kernels;
+    std::shared_ptr<CollectiveDecisions> collectives;
+  };
+
   // The target must live as long.
   ChipCostModel(const target::Target& target, std::vector<int64_t> device_of_partition,
                 collectives::AlgorithmOverrides overrides, Trips trips)
+      : ChipCostModel(target,
+                      {std::make_shared<kernels::KernelLibrary>(target),
+                       std::make_shared<CollectiveDecisions>(
+                           target.config(), std::move(device_of_partition), std::move(overrides))},
+                      std::move(trips)) {}
+  ChipCostModel(const target::Target& target, Found found, Trips trips)
       : target_(target),
-        kernels_(target),
+        kernels_(std::move(found.kernels)),
         arrays_(target),
-        collectives_(target.config(), std::move(device_of_partition), std::move(overrides)),
+        collectives_(std::move(found.collectives)),
         trips_(std::move(trips)) {}
 
   absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) override;
   absl::StatusOr<Work> TransferOf(const hlo::Instruction& start) override;
   absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) override { return trips_(loop); }
   absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& kernel) override {
-    return kernels_.CostOf(kernel);
+    return kernels_->CostOf(kernel);
   }
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                         int64_t space) override {
-    return kernels_.PlaceableOf(kernel, space);
+    return kernels_->PlaceableOf(kernel, space);
   }
   std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override {
-    return CostsOfCandidates(graph, target_, kernels_);
+    return CostsOfCandidates(graph, target_, *kernels_);
   }
   const ArrayCosts& arrays() override { return arrays_; }
   absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {
-    return cost::PriceOfCopy(from, to, kernels_);
+    return cost::PriceOfCopy(from, to, *kernels_);
   }
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 
   // What the answers come from, for the lowering.
-  kernels::KernelLibrary& kernels() { return kernels_; }
-  CollectiveDecisions& collectives() { return collectives_; }
+  kernels::KernelLibrary& kernels() { return *kernels_; }
+  CollectiveDecisions& collectives() { return *collectives_; }
 
  private:
   absl::StatusOr<Work> WorkOfCollective(const hlo::Instruction& collective);
   absl::StatusOr<Work> WorkOfCopy(const hlo::Instruction& copy);
 
   const target::Target& target_;
-  kernels::KernelLibrary kernels_;
+  const std::shared_ptr<kernels::KernelLibrary> kernels_;
   const ArrayCosts arrays_;
-  CollectiveDecisions collectives_;
+  const std::shared_ptr<CollectiveDecisions> collectives_;
   const Trips trips_;
 };
 

@@ -1,4 +1,4 @@
-// The kernels of one compilation, each structure searched once.
+// The kernels of one compilation, or of several for one chip, each structure searched once.
 //
 // A program repeats its layers, and the scheduler and the lowering ask for the same
 // kernels. A kernel follows from what its instruction is: opcodes, shapes with layouts

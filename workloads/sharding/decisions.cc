@@ -40,34 +40,34 @@ class Classes {
   std::vector<int32_t> parent_;
 };
 
-// "params['layers'][3]['up']" as "params['layers'][*]['up']".
-std::string WithoutNumbers(const std::string& name) {
-  std::string text;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (std::isdigit(static_cast<unsigned char>(name[i])) == 0) {
-      text += name[i];
-    } else if (text.empty() || text.back() != '*') {
-      text += '*';
-    }
-  }
-  return text;
+// A dimension of the carry or of a whole array that a loop takes one index of at a time.
+bool IsLayer(const Instruction& slice, size_t d) {
+  const hlo::Shape& whole = slice.operand(0)->shape();
+  const bool updates = slice.opcode() == hlo::Opcode::kDynamicUpdateSlice;
+  const hlo::Shape& piece = updates ? slice.operand(1)->shape() : slice.shape();
+  return piece.dims[d] == 1 && whole.dims[d] > 1;
 }
 
 class Finder {
  public:
   Finder(const NormalisedModule& in, const PropagationGraph& graph)
-      : in_(in), graph_(graph), first_(FirstOf(graph)), classes_(first_.back()) {}
+      : in_(in),
+        graph_(graph),
+        first_(FirstOf(graph)),
+        classes_(first_.back()),
+        reach_(first_.back()) {}
 
-  std::vector<Decision> Run() {
+  Decisions Run() {
     for (const Op& op : graph_.ops) Tie(op);
     TieLayers();
+    TieLoops();
     Count();
-    std::vector<Decision> decisions;
-    for (auto& [root, decision] : found_) {
-      if (!decision.arguments.empty()) decisions.push_back(std::move(decision));
-    }
-    std::ranges::stable_sort(decisions, std::greater<>(), &Decision::bytes);
-    return decisions;
+    Number();
+    FindArguments();
+    FindConflicts();
+    FindConstraints();
+    FindProducts();
+    return std::move(result_);
   }
 
  private:
@@ -86,14 +86,19 @@ class Finder {
 
   void Tie(const Op& op) {
     std::vector<int32_t> of_factor(op.rule->factors.size(), -1);
+    std::vector<int32_t> reach_of(op.rule->factors.size(), -1);
     for (size_t t = 0; t < op.tensors.size(); ++t) {
       const TensorFactors& factors = op.FactorsOf(t);
       for (size_t d = 0; d < factors.size(); ++d) {
         if (factors[d].empty()) continue;
+        const int32_t dim = DimOf(op.tensors[t], d);
+        for (const int32_t factor : factors[d]) {
+          if (reach_of[factor] >= 0) reach_.Unite(reach_of[factor], dim);
+          reach_of[factor] = dim;
+        }
         const int32_t major = factors[d].front();
         const Factor& factor = op.rule->factors[major];
         if (factor.kind == FactorKind::kNeedReplication || factor.blocked) continue;
-        const int32_t dim = DimOf(op.tensors[t], d);
         if (of_factor[major] >= 0) classes_.Unite(of_factor[major], dim);
         of_factor[major] = dim;
       }
@@ -101,12 +106,15 @@ class Finder {
   }
 
   std::span<Instruction* const> Arguments() const {
-    arguments_ = in_.module->entry()->parameters();
+    if (arguments_.empty()) arguments_ = in_.module->entry()->parameters();
     return arguments_;
   }
 
+  static const std::string& FullNameOf(const Instruction& argument) {
+    return argument.op_name().empty() ? argument.name() : argument.op_name();
+  }
   static std::string NameOf(const Instruction& argument) {
-    return WithoutNumbers(argument.op_name().empty() ? argument.name() : argument.op_name());
+    return WithoutNumbers(FullNameOf(argument));
   }
 
   void TieLayers() {
@@ -122,64 +130,245 @@ class Finder {
     }
   }
 
-  void Count() {
-    std::set<int32_t> counted;  // nodes: several values may be one
+  // Dimensions of which the body of one loop takes or writes an index at a time.
+  void TieLoops() {
+    std::map<std::pair<const hlo::Computation*, int64_t>, int32_t> seen;
+    for (const Op& op : graph_.ops) {
+      if (op.kind != OpKind::kHlo || op.instruction->parent() == in_.module->entry()) continue;
+      const hlo::Opcode opcode = op.instruction->opcode();
+      if (opcode != hlo::Opcode::kDynamicSlice && opcode != hlo::Opcode::kDynamicUpdateSlice) {
+        continue;
+      }
+      const std::vector<int64_t>& whole = op.instruction->operand(0)->shape().dims;
+      for (size_t d = 0; d < whole.size(); ++d) {
+        if (!IsLayer(*op.instruction, d)) continue;
+        const int32_t dim = DimOf(op.tensors[0], d);
+        const auto [at, fresh] = seen.try_emplace({op.instruction->parent(), whole[d]}, dim);
+        if (!fresh) classes_.Unite(at->second, dim);
+      }
+    }
+  }
+
+  // Calls visit(instruction, shape, ref) for each value once.
+  template <typename Visit>
+  void ForEachValue(const Visit& visit) const {
+    std::set<int32_t> seen;  // nodes: several values may be one
     for (const Instruction* instruction : graph_.instructions()) {
       const std::vector<const hlo::Shape*> leaves = hlo::Leaves(instruction->shape());
       const std::span<const TensorRef> refs = graph_.Values(instruction);
       for (size_t leaf = 0; leaf < std::min(leaves.size(), refs.size()); ++leaf) {
-        if (!counted.insert(refs[leaf].node).second) continue;
-        std::map<int32_t, int> times;
-        for (size_t d = 0; d < leaves[leaf]->dims.size(); ++d) {
-          const int64_t size = leaves[leaf]->dims[d];
-          if (size == 1) continue;
-          const int32_t root = classes_.Find(DimOf(refs[leaf], d));
-          Decision& decision = found_[root];
-          decision.most = std::max(decision.most, size);
-          decision.least = decision.least == 0 ? size : std::min(decision.least, size);
-          if (times[root]++ == 0) {
-            ++decision.values;
-            decision.bytes += leaves[leaf]->ByteSize();
-          }
-        }
-        for (const auto& [root, count] : times) found_[root].conflicts += count > 1;
+        if (seen.insert(refs[leaf].node).second) visit(*instruction, *leaves[leaf], refs[leaf]);
       }
     }
+  }
+
+  void Count() {
+    ForEachValue([&](const Instruction&, const hlo::Shape& shape, const TensorRef& ref) {
+      std::map<int32_t, int> times;
+      for (size_t d = 0; d < shape.dims.size(); ++d) {
+        const int64_t size = shape.dims[d];
+        if (size == 1) continue;
+        const int32_t root = classes_.Find(DimOf(ref, d));
+        Decision& decision = found_[root];
+        decision.most = std::max(decision.most, size);
+        decision.least = decision.least == 0 ? size : std::min(decision.least, size);
+        if (times[root]++ == 0) {
+          ++decision.values;
+          decision.bytes += shape.ByteSize();
+        }
+      }
+      for (const auto& [root, count] : times) found_[root].conflicts += count > 1;
+    });
     std::set<std::string> named;
+    std::map<int32_t, Bytes> largest;
     for (const Instruction* argument : Arguments()) {
       if (!argument->shape().IsArray()) continue;
+      const Bytes bytes = argument->shape().ByteSize();
       for (size_t d = 0; d < argument->shape().dims.size(); ++d) {
-        if (argument->shape().dims[d] == 1) continue;
-        Decision& decision = found_[classes_.Find(DimOf(graph_.Values(argument)[0], d))];
-        decision.argument_bytes += argument->shape().ByteSize();
+        const int64_t size = argument->shape().dims[d];
+        if (size == 1) continue;
+        const int32_t root = classes_.Find(DimOf(graph_.Values(argument)[0], d));
+        Decision& decision = found_[root];
+        decision.argument_bytes += bytes;
+        decision.divisor = std::gcd(decision.divisor, size);
         std::string text = fmt::format("{} {}", NameOf(*argument), d);
+        if (largest.try_emplace(root, Bytes(-1)).first->second < bytes) {
+          largest[root] = bytes;
+          decision.name = text;
+        }
         if (named.insert(text).second) decision.arguments.push_back(std::move(text));
       }
+    }
+  }
+
+  // The decisions in their order, and which is that of a class.
+  void Number() {
+    std::vector<std::pair<int32_t, Decision>> decisions;
+    for (auto& [root, decision] : found_) {
+      if (!decision.arguments.empty()) decisions.emplace_back(root, std::move(decision));
+    }
+    std::ranges::stable_sort(decisions, std::greater<>(),
+                             [](const auto& entry) { return entry.second.bytes; });
+    for (auto& [root, decision] : decisions) {
+      number_of_[root] = static_cast<int32_t>(result_.all.size());
+      result_.all.push_back(std::move(decision));
+    }
+  }
+
+  std::vector<int32_t> DecisionsOf(const hlo::Shape& shape, const TensorRef& ref) {
+    std::vector<int32_t> decisions(shape.dims.size(), -1);
+    for (size_t d = 0; d < decisions.size(); ++d) {
+      if (shape.dims[d] == 1) continue;
+      const auto found = number_of_.find(classes_.Find(DimOf(ref, d)));
+      if (found != number_of_.end()) decisions[d] = found->second;
+    }
+    return decisions;
+  }
+
+  void FindArguments() {
+    for (const Instruction* argument : Arguments()) {
+      DecidedArgument decided{FullNameOf(*argument), argument->shape(), {}};
+      if (argument->shape().IsArray()) {
+        decided.decisions = DecisionsOf(argument->shape(), graph_.Values(argument)[0]);
+      }
+      result_.arguments.push_back(std::move(decided));
+    }
+  }
+
+  static std::set<std::pair<int32_t, int32_t>> PairsOf(const std::vector<int32_t>& decisions) {
+    std::set<std::pair<int32_t, int32_t>> pairs;
+    for (size_t i = 0; i < decisions.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (decisions[i] < 0 || decisions[j] < 0 || decisions[i] == decisions[j]) continue;
+        pairs.insert(std::minmax(decisions[i], decisions[j]));
+      }
+    }
+    return pairs;
+  }
+
+  // Of values that are not arguments: those have each axis once.
+  void FindConflicts() {
+    std::map<std::pair<int32_t, int32_t>, Conflict> found;
+    std::set<int32_t> of_arguments;
+    for (const Instruction* argument : Arguments()) {
+      for (const TensorRef& ref : graph_.Values(argument)) of_arguments.insert(ref.node);
+    }
+    ForEachValue([&](const Instruction& i, const hlo::Shape& shape, const TensorRef& ref) {
+      if (of_arguments.contains(ref.node)) return;
+      const std::vector<int32_t> decisions = DecisionsOf(shape, ref);
+      std::set<std::pair<int32_t, int32_t>> before;
+      for (const Instruction* operand : i.operands()) {
+        if (!operand->shape().IsArray()) continue;
+        before.merge(PairsOf(DecisionsOf(operand->shape(), graph_.Values(operand)[0])));
+      }
+      const bool made_here = i.shape().IsArray() && !i.operands().empty() &&
+                             i.opcode() != hlo::Opcode::kGetTupleElement &&
+                             i.opcode() != hlo::Opcode::kBroadcast;
+      for (const auto& pair : PairsOf(decisions)) {
+        Conflict& conflict = found[pair];
+        conflict.first = pair.first;
+        conflict.second = pair.second;
+        ++conflict.values;
+        conflict.bytes += shape.ByteSize();
+        if (!made_here || before.contains(pair)) continue;
+        conflict.places.push_back(
+            {i.name(), i.SourceLocation(), i.op_name(), shape, decisions, false});
+      }
+    });
+    for (auto& [pair, conflict] : found) result_.conflicts.push_back(std::move(conflict));
+    std::ranges::stable_sort(result_.conflicts, std::greater<>(), &Conflict::bytes);
+  }
+
+  void FindConstraints() {
+    for (const Instruction* i : graph_.instructions()) {
+      const auto said = in_.annotations.find(i);
+      if (said == in_.annotations.end() || !i->shape().IsArray()) continue;
+      if (!in_.constraints.contains(i) && !said->second.is_result) continue;
+      result_.constraints.push_back({i->name(), i->SourceLocation(), i->op_name(), i->shape(),
+                                     DecisionsOf(i->shape(), graph_.Values(i)[0]),
+                                     said->second.is_result});
+    }
+  }
+
+  void FindProducts() {
+    std::map<int32_t, Reach> of_root;
+    for (size_t n = 0; n < Arguments().size(); ++n) {
+      if (!Arguments()[n]->shape().IsArray()) continue;
+      const TensorRef ref = graph_.Values(Arguments()[n])[0];
+      const std::vector<int32_t>& decisions = result_.arguments[n].decisions;
+      for (size_t d = 0; d < decisions.size(); ++d) {
+        if (decisions[d] >= 0) of_root[reach_.Find(DimOf(ref, d))].decisions.insert(decisions[d]);
+      }
+    }
+    for (const auto& [value, said] : in_.annotations) {
+      if (value->opcode() == hlo::Opcode::kParameter && value->parent() == in_.module->entry()) {
+        continue;
+      }
+      const std::span<const TensorRef> refs = graph_.Values(value);
+      for (size_t leaf = 0; leaf < std::min(refs.size(), said.leaves.size()); ++leaf) {
+        if (!said.leaves[leaf]) continue;
+        const Sharding& sharding = *said.leaves[leaf];
+        for (size_t d = 0; d < sharding.dims.size(); ++d) {
+          for (const AxisRef& axis : sharding.dims[d].axes) {
+            of_root[reach_.Find(DimOf(refs[leaf], d))].axes.insert(
+                in_.mesh.mesh.axes[axis.axis].name);
+          }
+        }
+      }
+    }
+    for (const Op& op : graph_.ops) {
+      if (op.kind != OpKind::kHlo || (op.instruction->opcode() != hlo::Opcode::kDot &&
+                                      op.instruction->opcode() != hlo::Opcode::kConvolution)) {
+        continue;
+      }
+      Reach reach;
+      for (const TensorRef& ref : op.tensors) {
+        for (size_t d = 0; d < graph_.nodes[ref.node].sharding.dims.size(); ++d) {
+          const auto found = of_root.find(reach_.Find(DimOf(ref, d)));
+          if (found == of_root.end()) continue;
+          reach.decisions.insert(found->second.decisions.begin(), found->second.decisions.end());
+          reach.axes.insert(found->second.axes.begin(), found->second.axes.end());
+        }
+      }
+      result_.products.emplace_back(op.instruction->name(), std::move(reach));
     }
   }
 
   const NormalisedModule& in_;
   const PropagationGraph& graph_;
   const std::vector<int32_t> first_;
-  Classes classes_;
+  Classes classes_;  // by the major loops of dimensions: what is decided together
+  Classes reach_;    // by all loops
   std::map<int32_t, Decision> found_;
+  std::map<int32_t, int32_t> number_of_;  // of a class, in the result
+  Decisions result_;
   mutable std::vector<Instruction*> arguments_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<Decision>> FindDecisions(const hlo::Module& module,
-                                                    int64_t num_partitions) {
-  ASSIGN_OR_RETURN(const NormalisedModule normalised, Normalise(module.Clone(), num_partitions));
-  PropagationGraph graph(normalised);
-  RETURN_IF_ERROR(graph.Build());
-  return Finder(normalised, graph).Run();
+std::string WithoutNumbers(const std::string& name) {
+  std::string text;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (std::isdigit(static_cast<unsigned char>(name[i])) == 0) {
+      text += name[i];
+    } else if (text.empty() || text.back() != '*') {
+      text += '*';
+    }
+  }
+  return text;
 }
 
-std::string ToString(const std::vector<Decision>& decisions) {
+absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module) {
+  PropagationGraph graph(module);
+  RETURN_IF_ERROR(graph.Build());
+  return Finder(module, graph).Run();
+}
+
+std::string ToString(const Decisions& decisions) {
   std::string text = fmt::format("{:>16} {:>8} {:>14} {:>14}  {}\n", "elements", "values", "bytes",
                                  "of arguments", "dimensions of arguments");
-  for (const Decision& d : decisions) {
+  for (const Decision& d : decisions.all) {
     const std::string size =
         d.least == d.most ? fmt::format("{}", d.most) : fmt::format("{}..{}", d.least, d.most);
     text += fmt::format("{:>16} {:>8} {:>14} {:>14}  {}", size, d.values, d.bytes.value(),
@@ -188,6 +377,13 @@ std::string ToString(const std::vector<Decision>& decisions) {
       text += fmt::format("; {} value{} have two", d.conflicts, d.conflicts == 1 ? "" : "s");
     }
     text += "\n";
+  }
+  if (decisions.conflicts.empty()) return text;
+  text += fmt::format("\n{:>16} {:>8} {:>14}  {}\n", "made by", "values", "bytes",
+                      "conflicts, if both have one axis");
+  for (const Conflict& c : decisions.conflicts) {
+    text += fmt::format("{:>16} {:>8} {:>14}  {} | {}\n", c.places.size(), c.values,
+                        c.bytes.value(), decisions.all[c.first].name, decisions.all[c.second].name);
   }
   return text;
 }

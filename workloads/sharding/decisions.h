@@ -9,23 +9,33 @@
 // What an operation needs whole ties nothing. A dimension that is made of several loops (heads x
 // width of a head) counts with its major one, along which it is cut. Layers that are copies of each
 // other have arguments whose names differ in numbers only: their dimensions are decided together.
+// So are the layers of several arguments that one loop takes a layer of at a time.
+//
+// Where two decisions give one axis to two dimensions of a value, only one of these can have it: a
+// conflict. Propagation settles it; a constraint at the places where such values are made settles
+// it otherwise.
 #ifndef TPUSIM_WORKLOADS_SHARDING_DECISIONS_H_
 #define TPUSIM_WORKLOADS_SHARDING_DECISIONS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/sharding/normalise.h"
 
 namespace tpusim::sharding {
 
 struct Decision {
-  // Arguments with such a dimension, numbers of equal ones as *: "params['layers'][*]['up'] 1".
+  // A dimension of its largest argument: "params['layers'][*]['up'] 1".
+  std::string name;
+  // Arguments with such a dimension, numbers of equal ones as *, as the name is written.
   std::vector<std::string> arguments;
   int64_t least = 0, most = 0;  // elements along it: of the shortest and the longest dimension
+  int64_t divisor = 0;          // of the dimensions of all its arguments: what may split them
   int64_t values = 0;           // that have such a dimension
   Bytes bytes{0};               // of all of them, whole; of its arguments alone:
   Bytes argument_bytes{0};
@@ -33,12 +43,55 @@ struct Decision {
   int64_t conflicts = 0;
 };
 
-// Those of arguments, with the most bytes first. Errors: as ShardModule.
-absl::StatusOr<std::vector<Decision>> FindDecisions(const hlo::Module& module,
-                                                    int64_t num_partitions);
+// Of an argument of the program: by dimension the decision about it; -1: there is none.
+struct DecidedArgument {
+  std::string name;
+  hlo::Shape shape;
+  std::vector<int32_t> decisions;
+};
 
-// A line each, with what they are of.
-std::string ToString(const std::vector<Decision>& decisions);
+// A value that a constraint can be stated for. Of a conflict: a value where both of a pair of
+// decisions meet: none of what it is made of has both.
+struct Place {
+  std::string value;  // as `tpusim compile --emit sharded` names it
+  std::string source, scope;
+  hlo::Shape shape;
+  std::vector<int32_t> decisions;  // by dimension, -1: none
+  bool is_result = false;          // of the program
+};
+
+// Two decisions that values have dimensions of.
+struct Conflict {
+  int32_t first = 0, second = 0;  // of the decisions, ascending
+  int64_t values = 0;
+  Bytes bytes{0};  // of these values, whole
+  std::vector<Place> places;
+};
+
+// What can split an operation of the program: decisions about any of its dimensions, also where
+// only a part of one is meant, and the axes that the program itself states for such dimensions.
+struct Reach {
+  std::set<int32_t> decisions;
+  std::set<std::string> axes;
+};
+
+struct Decisions {
+  std::vector<Decision> all;               // with the most bytes first
+  std::vector<DecidedArgument> arguments;  // of the program, in order
+  std::vector<Conflict> conflicts;         // with the most bytes first
+  std::vector<Place> constraints;          // that the program has, and results that it says
+  // By name of the dots and convolutions of the normalised module.
+  std::vector<std::pair<std::string, Reach>> products;
+};
+
+// Error: an operation without a rule.
+absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module);
+
+// "params['layers'][3]['up']" as "params['layers'][*]['up']".
+std::string WithoutNumbers(const std::string& name);
+
+// A line for each decision and each conflict, with what they are of.
+std::string ToString(const Decisions& decisions);
 
 }  // namespace tpusim::sharding
 

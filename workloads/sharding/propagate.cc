@@ -501,6 +501,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(std::move(module), num_partitions));
   RETURN_IF_ERROR(StateMesh(options.mesh, normalised));
   RETURN_IF_ERROR(StateArguments(options.arguments, normalised));
+  if (!options.mesh.empty()) RETURN_IF_ERROR(CheckStatedMesh(normalised));
   RETURN_IF_ERROR(StateConstraints(options.constraints, normalised));
   RETURN_IF_ERROR(hlo::VerifyCollectives(*normalised.module, normalised.mesh.mesh.size()));
   if (normalised.mesh.mesh.size() > 1) {

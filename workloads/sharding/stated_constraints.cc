@@ -112,6 +112,14 @@ absl::StatusOr<AxisRef> AxisOf(const std::string& text, std::string_view option,
 }
 
 void Constrain(Instruction* value, const Sharding& sharding, NormalisedModule& module) {
+  // What the program says there itself is said otherwise.
+  if (const auto said = module.annotations.find(value);
+      said != module.annotations.end() &&
+      (said->second.is_result || module.constraints.contains(value))) {
+    said->second.leaves.assign(1, sharding);
+    said->second.reason = "constraint stated for " + value->name();
+    return;
+  }
   Computation* computation = value->parent();
   const std::vector<Instruction*> users = value->users();
   const bool is_root = value->IsRoot();

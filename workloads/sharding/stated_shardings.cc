@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "configs/names.h"
@@ -16,26 +17,6 @@ namespace tpusim::sharding {
 namespace {
 
 using hlo::Instruction;
-
-// Whether `*` in the pattern can stand for what the text has there. Names have brackets, so this is
-// no glob of the shell.
-bool Fits(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
 
 const std::string& NameOf(const Instruction& argument) {
   return argument.op_name().empty() ? argument.name() : argument.op_name();
@@ -82,6 +63,15 @@ absl::Status CheckDivides(const Instruction& value, const Sharding& sharding, co
   return absl::OkStatus();
 }
 
+// Whether it says itself what its devices exchange, or asks which one it is on.
+bool CountsDevices(const NormalisedModule& module) {
+  return std::ranges::any_of(module.partitioned, [](const hlo::Computation* computation) {
+    return std::ranges::any_of(computation->instructions(), [](const Instruction* i) {
+      return hlo::IsCollective(i->opcode()) || i->opcode() == hlo::Opcode::kPartitionId;
+    });
+  });
+}
+
 const Sharding* SaidOf(const Instruction* value, const NormalisedModule& module) {
   const auto said = module.annotations.find(value);
   if (said == module.annotations.end() || said->second.leaves.size() != 1) return nullptr;
@@ -112,6 +102,25 @@ void Say(const Instruction* value, Sharding sharding, std::string reason, bool i
 
 }  // namespace
 
+// Names have brackets, so this is no glob of the shell.
+bool NameFits(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
 absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text) {
   const absl::Status malformed = UserError(
       fmt::format("\"{}\" is no mesh, such as data=4,model=8: names of axes with sizes", text));
@@ -136,9 +145,10 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
   if (axes.empty()) return absl::OkStatus();
   const Mesh from = module.mesh.mesh;
   const Mesh to{axes, {}};
-  if (to.size() != from.size()) {
-    return UserError(fmt::format("--mesh: {} has {} devices, the program's {} has {}", ToString(to),
-                                 to.size(), ToString(from), from.size()));
+  if (to.size() != from.size() && CountsDevices(module)) {
+    return UserError(fmt::format(
+        "--mesh: {} has {} devices, the program's {} has {}, which its collectives are for",
+        ToString(to), to.size(), ToString(from), from.size()));
   }
   if (!module.manual_regions.empty()) {
     return UserError(
@@ -150,10 +160,14 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
     }
   }
   module.mesh.mesh = to;
+  return absl::OkStatus();
+}
+
+absl::Status CheckStatedMesh(const NormalisedModule& module) {
   const auto check = [&](const Instruction& value, std::string_view what) {
     const Sharding* sharding = SaidOf(&value, module);
     if (sharding == nullptr || !value.shape().IsArray()) return absl::OkStatus();
-    return CheckDivides(value, *sharding, to, what, "--mesh");
+    return CheckDivides(value, *sharding, module.mesh.mesh, what, "--mesh");
   };
   for (const Instruction* argument : module.module->entry()->parameters()) {
     RETURN_IF_ERROR(check(*argument, "argument"));
@@ -166,12 +180,21 @@ absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
                             NormalisedModule& module) {
   const Mesh& mesh = module.mesh.mesh;
   std::vector<const Instruction*> results = ResultsOf(module);
+  const std::vector<Instruction*> parameters = module.module->entry()->parameters();
+  std::unordered_map<std::string_view, const Instruction*> by_name;
+  for (const Instruction* argument : parameters) by_name.emplace(NameOf(*argument), argument);
   for (const StatedConstraint& stated : arguments) {
     for (const std::string& pattern : stated.values) {
       bool any = false;
-      for (const Instruction* argument : module.module->entry()->parameters()) {
+      // Names are looked up: there may be thousands.
+      std::vector<const Instruction*> named(parameters.begin(), parameters.end());
+      if (const auto found = by_name.find(pattern); found != by_name.end()) {
+        named = {found->second};
+      }
+      for (const Instruction* argument : named) {
         if (!argument->shape().IsArray()) continue;
-        if (!Fits(pattern, argument->op_name()) && !Fits(pattern, argument->name())) continue;
+        if (!NameFits(pattern, argument->op_name()) && !NameFits(pattern, argument->name()))
+          continue;
         any = true;
         ASSIGN_OR_RETURN(const Sharding sharding, ShardingOf("--shard", stated, *argument, mesh));
         RETURN_IF_ERROR(CheckDivides(*argument, sharding, mesh, "argument", "--shard"));
@@ -190,7 +213,7 @@ absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
       }
       if (any) continue;
       std::vector<std::string> names;
-      for (const Instruction* argument : module.module->entry()->parameters()) {
+      for (const Instruction* argument : parameters) {
         names.push_back(NameOf(*argument));
       }
       const std::string nearest = configs::Nearest(pattern, names);

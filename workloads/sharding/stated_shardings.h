@@ -9,7 +9,8 @@
 //   --shard "ARGUMENT=P('x')"   how an argument is sharded, instead of what the program says; a
 //                               result that was sharded like it and has its shape follows it
 //
-// Inside of a shard_map shapes are those of one shard: there is no other mesh for it.
+// Inside of a shard_map shapes are those of one shard: there is no other mesh for it. The number of
+// devices may be another one: shapes are global, a batch does not grow with it.
 #ifndef TPUSIM_WORKLOADS_SHARDING_STATED_SHARDINGS_H_
 #define TPUSIM_WORKLOADS_SHARDING_STATED_SHARDINGS_H_
 
@@ -26,13 +27,19 @@ namespace tpusim::sharding {
 
 struct NormalisedModule;
 
+// Whether `*` in the pattern can stand for what the text has there.
+bool NameFits(std::string_view pattern, std::string_view text);
+
 // "data=4,model=8". Errors: another form, an axis twice, a size below 1.
 absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text);
 
-// Errors: another number of devices than the program has partitions; a program with shard_map; a
-// part of an axis in what the program says; a dimension of an argument or result that the new axes
-// do not divide, as JAX would refuse it.
+// Errors: another number of devices where the program has collectives or asks which device it is
+// on; a program with shard_map; a part of an axis in what the program says.
 absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& module);
+
+// Once all is stated. Error: a dimension of an argument or result that the axes of a new mesh do
+// not divide, as JAX would refuse it.
+absl::Status CheckStatedMesh(const NormalisedModule& module);
 
 // A StatedConstraint names arguments here, by the name that the program has for them (params['w'])
 // or by that of their parameter instruction; `*` in it stands for any text. Errors: no argument of

@@ -15,7 +15,15 @@ void Name(Instruction* argument, const std::string& name) {
 }
 
 // Two layers h = (h w0) w1, of [8,16] with [16,32] and [32,16].
-std::vector<Decision> OfTwoLayers(const std::string& second = "1") {
+Decisions DecisionsOf(const hlo::Module& module) {
+  const auto normalised = Normalise(module.Clone(), 8);
+  EXPECT_TRUE(normalised.ok()) << normalised.status();
+  const auto decisions = FindDecisions(*normalised);
+  EXPECT_TRUE(decisions.ok()) << decisions.status();
+  return decisions.ok() ? *decisions : Decisions();
+}
+
+Decisions OfTwoLayers(const std::string& second = "1") {
   ShardedTestModule m;
   Instruction* h = m.Argument(F32({8, 16}), "");
   Name(h, "x");
@@ -26,13 +34,11 @@ std::vector<Decision> OfTwoLayers(const std::string& second = "1") {
     Name(down, "params[" + layer + "]['down']");
     h = m.Dot(m.Dot(h, up, {8, 32}), down, {8, 16});
   }
-  const auto decisions = FindDecisions(m.module(), 8);
-  EXPECT_TRUE(decisions.ok()) << decisions.status();
-  return decisions.ok() ? *decisions : std::vector<Decision>();
+  return DecisionsOf(m.module());
 }
 
 TEST(Decisions, DimensionsOfOneLoopAreOne) {
-  const std::vector<Decision> decisions = OfTwoLayers();
+  const std::vector<Decision> decisions = OfTwoLayers().all;
   ASSERT_EQ(decisions.size(), 3u);
   // The hidden widths of both layers, which no operation ties: weights and results, 4-byte
   // elements.
@@ -53,7 +59,7 @@ TEST(Decisions, DimensionsOfOneLoopAreOne) {
 // No operation ties what a product reads to what it writes, so each layer has a width of its own:
 // of x, between the layers and behind them; two hidden ones, and rows.
 TEST(Decisions, LayersOfOtherNamesAreDecidedApart) {
-  const std::vector<Decision> decisions = OfTwoLayers("last");
+  const std::vector<Decision> decisions = OfTwoLayers("last").all;
   ASSERT_EQ(decisions.size(), 6u);
   EXPECT_THAT(decisions[0].arguments, ElementsAre("params[*]['up'] 1", "params[*]['down'] 0"));
   EXPECT_EQ(decisions[0].values, 3);
@@ -66,9 +72,7 @@ TEST(Decisions, ConflictsAreCounted) {
   Instruction* turned = m.Add(Opcode::kTranspose, F32({16, 8}), {x});
   for (const int64_t d : {1, 0}) turned->mutable_attrs().add_dimensions(d);
   m.Dot(x, turned, {8, 8});
-  const auto decisions = FindDecisions(m.module(), 8);
-  ASSERT_TRUE(decisions.ok());
-  for (const Decision& d : *decisions) EXPECT_EQ(d.conflicts, d.most == 8 ? 1 : 0);
+  for (const Decision& d : DecisionsOf(m.module()).all) EXPECT_EQ(d.conflicts, d.most == 8 ? 1 : 0);
 }
 
 }  // namespace

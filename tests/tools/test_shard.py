@@ -1,0 +1,156 @@
+"""`tpusim shard`: what it finds is what an exhaustive search finds, and runs as it says."""
+
+import json
+import pathlib
+import re
+import shlex
+import sqlite3
+
+import pytest
+
+from tests.tools.command_line import example
+
+# Spaces that are small enough to be simulated as a whole.
+SMALL = ("matmul_square", "mlp_two_layers", "layers_auto", "residual_mlp_train_scan_fully_sharded")
+
+
+def shard(run, name: str, *options: str) -> dict:
+    done = run("shard", example(name), *options, "--json")
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)["slices"]
+    return answer
+
+
+def counted(answer: dict) -> int:
+    kinds = ("impossible", "excluded_by_memory", "excluded_by_rates", "compiled", "not_looked_at")
+    return sum(answer[kind] for kind in kinds)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_it_finds_what_an_exhaustive_search_finds(run, name: str):
+    bounded = shard(run, name)
+    everything = shard(run, name, "--all")
+    assert everything["excluded_by_rates"] == everything["excluded_when_compiled"] == 0
+    assert everything["simulated"] > bounded["simulated"]
+    best = min(row["step_time_ns"] for row in everything["found"])
+    assert bounded["found"][0]["step_time_ns"] == best == everything["found"][0]["step_time_ns"]
+    assert bounded["gap"] == 0
+    assert bounded["lower_bound_ns"] == best
+    for answer in (bounded, everything):
+        assert counted(answer) == answer["choices"]
+
+
+def test_what_is_found_runs_as_it_says(run, report_of):
+    answer = shard(run, "mlp_two_layers")
+    best = answer["found"][0]
+    report = report_of("mlp_two_layers", *best["options"])
+    assert report["step_time_ns"] == best["step_time_ns"]
+    assert report["peak_hbm_bytes"] == best["peak_hbm_bytes"]
+    assert answer["as_it_is"]["step_time_ns"] == report_of("mlp_two_layers")["step_time_ns"]
+    assert best["step_time_ns"] < answer["as_it_is"]["step_time_ns"]
+
+
+def test_the_command_that_it_prints(run):
+    done = run("shard", example("layers_auto"))
+    assert done.returncode == 0, done.stderr
+    (command,) = re.findall(r"^# tpusim (run .*)$", done.stdout, re.MULTILINE)
+    found = re.search(r"^found +([\d.]+ us)", done.stdout, re.MULTILINE)
+    assert found
+    again = run(*shlex.split(command))
+    assert f"step time      {found.group(1)}" in again.stdout
+    assert re.search(r"^certified +nothing in this space is shorter$", done.stdout, re.MULTILINE)
+    # Beside the program as it is: the same tables as `tpusim compare`.
+    assert re.search(r"^workload +as it is +found +next best$", done.stdout, re.MULTILINE)
+    assert "B is " in done.stdout
+
+
+def test_a_gap_leaves_out_more(run):
+    exact = shard(run, "layers_auto")
+    rough = shard(run, "layers_auto", "--gap", "0.9")
+    assert rough["candidates_compiled"] <= exact["candidates_compiled"]
+    assert rough["gap"] <= 0.9
+    assert rough["lower_bound_ns"] <= exact["found"][0]["step_time_ns"]
+
+
+def test_what_is_fixed_and_forbidden(run):
+    fixed = shard(run, "mlp_two_layers", "--mesh", "X=4,Y=2", "--fix", "x=P('X', ?)")
+    for row in fixed["found"]:
+        assert row["mesh"] == {"X": 4, "Y": 2}
+        assert row["arguments"]["x"][0] == ["X"]
+    forbidden = shard(run, "mlp_two_layers", "--mesh", "X=4,Y=2", "--forbid", "x=P('X', ?)")
+    assert forbidden["choices"] < 2 * fixed["choices"] * 4
+    for row in forbidden["found"]:
+        assert row["arguments"]["x"][0] != ["X"]
+
+
+def test_decisions_are_explained(run):
+    done = run("shard", example("mlp_two_layers"), "--explain")
+    assert done.returncode == 0, done.stderr
+    assert "dimensions of arguments" in done.stdout
+    assert "conflicts, if both have one axis" in done.stdout
+    assert re.search(r"^choices +528$", done.stdout, re.MULTILINE)
+    assert re.search(r"^data=2,model=4 +256$", done.stdout, re.MULTILINE)
+
+
+def test_another_slice_and_its_price(run):
+    done = run("shard", example("mlp_two_layers"), "-c", "v5e-2x2", "-c", "v5e-4x4", "--json")
+    small, large = json.loads(done.stdout)["slices"]
+    assert (small["chips"], large["chips"]) == (4, 16)
+    assert "as_it_is" not in small
+    answer = shard(run, "mlp_two_layers", "--price", "1.2")
+    seconds = answer["found"][0]["step_time_ns"] * 1e-9
+    assert answer["price_per_step"] == pytest.approx(seconds / 3600 * 8 * 1.2)
+
+
+def test_a_search_goes_on_from_its_store(run, tmp_path: pathlib.Path):
+    store = tmp_path / "verdicts.sqlite"
+    first = shard(run, "mlp_two_layers", "--store", str(store))
+    with sqlite3.connect(store) as db:
+        (rows,) = db.execute("SELECT count(*) FROM verdicts").fetchone()
+        assert rows == first["candidates_compiled"]
+        db.execute("UPDATE verdicts SET step_ps = step_ps - 1 WHERE step_ps > 0")
+    # It asks nobody for what is there: the best is a picosecond shorter.
+    again = shard(run, "mlp_two_layers", "--store", str(store))
+    best, before = (answer["found"][0]["step_time_ns"] for answer in (again, first))
+    assert best == pytest.approx(before - 0.001, abs=1e-6)
+    with sqlite3.connect(store) as db:
+        assert db.execute("SELECT count(*) FROM verdicts").fetchone() == (rows,)
+    # What decides verdicts decides what is asked for.
+    other = shard(run, "mlp_two_layers", "--store", str(store), "--set", "chip.hbm.efficiency=0.5")
+    assert other["found"][0]["step_time_ns"] > before
+
+
+def test_time_ends_a_search_with_what_is_known(run):
+    answer = shard(run, "transformer_block_auto", "--seconds", "1")
+    assert answer["not_looked_at"] > 0
+    assert 0 < answer["gap"] <= 1
+    assert counted(answer) == answer["choices"]
+
+
+def test_the_page(run, tmp_path: pathlib.Path):
+    page = tmp_path / "found.html"
+    done = run("shard", example("mlp_two_layers"), "--html", str(page), "--price", "2", "-q")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    for word in ("time over memory", "time over price", "what became of the choices", "to paste"):
+        assert word in text
+
+
+def test_what_cannot_be_is_one_line(rejects, tmp_path: pathlib.Path):
+    mlp = example("mlp_two_layers")
+    assert "the program has no argument 'weight'" in rejects("shard", mlp, "--fix", "weight=P('X')")
+    assert "meshes have no axis 'tensor'; theirs are data, model" in rejects(
+        "shard", mlp, "--fix", "x=P('tensor')"
+    )
+    assert "the axes must divide what they split" in rejects(
+        "shard", mlp, "--mesh", "X=3,Y=1", "--fix", "x=P('X')"
+    )
+    assert "is not ARGUMENT=SPEC" in rejects("shard", mlp, "--fix", "x", code=2)
+    assert "--fix ARGUMENT=SPEC" in rejects("shard", mlp, "--shard", "x=P('X')")
+    assert "has a shard_map" in rejects("shard", example("psum"))
+    message = rejects("shard", mlp, "--set", "chip.hbm.bytes=257MiB")
+    assert re.search(r"v5e-4x2: nothing fits: the least that was seen needs [\d.]+ MiB of", message)
+    text = tmp_path / "text"
+    text.write_text("no database, and long enough to be sure that it is none: " + "x" * 100)
+    assert "file is not a database" in rejects("shard", mlp, "--store", str(text))
+

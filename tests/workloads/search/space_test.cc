@@ -1,0 +1,162 @@
+#include "workloads/search/space.h"
+
+#include "search_testing.h"
+#include "workloads/search/statements.h"
+
+namespace tpusim::search {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> MeshesOf(const Space& space) {
+  std::vector<std::string> meshes;
+  for (const MeshAxes& mesh : space.meshes()) meshes.push_back(ToString(mesh));
+  return meshes;
+}
+
+TEST(Space, MeshesAreAllShapesInBothOrders) {
+  const Program program = TwoProducts();
+  // Where no constraint has names, an axis is what it is by its place; those of size 1 are none.
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  EXPECT_THAT(MeshesOf(space), ElementsAre("x=1,y=8", "x=2,y=4", "x=4,y=2"));
+  SpaceOptions names = OverTwoAxes();
+  names.keeps_constraints = true;
+  EXPECT_THAT(
+      MeshesOf(Space::Of(program.decisions, names).value()),
+      UnorderedElementsAre("x=1,y=8", "x=8,y=1", "x=2,y=4", "x=4,y=2", "y=2,x=4", "y=4,x=2"));
+}
+
+TEST(Space, ChoicesAreSetsOfAxes) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  ASSERT_EQ(space.decisions(), 3u);
+  EXPECT_THAT(space.Choices(0, 0), ElementsAre(0, 2));        // y=8
+  EXPECT_THAT(space.Choices(1, 0), ElementsAre(0, 1, 2, 3));  // x=2,y=4
+  // 2^3 on one axis, 4^3 on each of two meshes of two.
+  EXPECT_EQ(space.Count(), 8 + 64 + 64);
+  EXPECT_EQ(space.Below(1, 2), 4);
+}
+
+TEST(Space, AnArgumentHasAnAxisOnce) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const size_t f = DecisionOf(space, "params['up'] 1"), d = DecisionOf(space, "x 1");
+  std::vector<AxisSet> axes(std::max(f, d) + 1, 0);
+  axes[f] = axes[d] = 1;
+  EXPECT_FALSE(space.Possible(axes));  // up has both
+  axes[d] = 2;
+  EXPECT_TRUE(space.Possible(axes));
+}
+
+// Rows and hidden width meet in h, which is no argument.
+TEST(Space, ConflictsAreOfWhatSharesNoArgument) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
+  ASSERT_EQ(space.conflicts().size(), 1u);
+  std::vector<AxisSet> axes(3, 0);
+  axes[b] = 3;
+  axes[f] = 2;
+  EXPECT_THAT(space.Conflicts(axes), ElementsAre(0u));
+  axes[f] = 0;
+  EXPECT_THAT(space.Conflicts(axes), ElementsAre());
+}
+
+TEST(Space, WhatIsFixedAndForbidden) {
+  const Program program = TwoProducts();
+  SpaceOptions options = OverTwoAxes();
+  options.fixed = {ParseStatedDims("params/up=P(?, 'y')").value()};
+  options.forbidden = {ParseStatedDims("x=P('y', ?)").value()};
+  const Space space = Space::Of(program.decisions, options).value();
+  const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['down'] 0");
+  EXPECT_THAT(space.Choices(1, f), ElementsAre(2));
+  EXPECT_THAT(space.Choices(1, b), ElementsAre(0, 1, 3));
+}
+
+TEST(Space, WhatCannotBeIsSaid) {
+  const Program program = TwoProducts();
+  const auto error = [&](const std::string& fixed, const MeshAxes& mesh = {}) {
+    SpaceOptions options = OverTwoAxes();
+    options.mesh = mesh;
+    options.fixed = {ParseStatedDims(fixed).value()};
+    return Message(Space::Of(program.decisions, options).status());
+  };
+  EXPECT_THAT(
+      error("params['wide']=P('x')"),
+      HasSubstr("--fix params['wide']=P('x'): the program has no argument 'params['wide']'"));
+  EXPECT_THAT(error("x=P(None, None, 'x')"), HasSubstr("3 dimensions given for x f32[64,256]"));
+  EXPECT_THAT(error("x=P('z')"),
+              HasSubstr("--fix x=P('z'): meshes have no axis 'z'; theirs are x, y"));
+  EXPECT_THAT(error("x=P('x')", {{"x", 5}, {"y", 1}}),
+              HasSubstr("no sharding is left on 1 mesh with --fix x=P('x'): the axes must divide"));
+}
+
+TEST(Statements, EveryArgumentIsStated) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
+  candidate.axes[DecisionOf(space, "x 0")] = 3;
+  candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
+  const Statements statements = StatementsOf(space, candidate);
+  EXPECT_EQ(ToString(statements.mesh), "x=2,y=4");
+  std::vector<std::string> texts;
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    texts.push_back(stated.text);
+  }
+  EXPECT_THAT(texts,
+              ElementsAre("x=P(('x', 'y'))", "params['up']=P(None, 'y')", "params['down']=P('y')"));
+  EXPECT_TRUE(statements.constraints.empty());
+}
+
+TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
+  const bool rows_first = space.conflicts()[0].first == static_cast<int32_t>(b);
+  Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
+  candidate.axes[b] = 3;
+  candidate.axes[f] = 2;
+  candidate.conflicts = {rows_first ? Settled::kFirst : Settled::kSecond};
+  Statements statements = StatementsOf(space, candidate);
+  ASSERT_EQ(statements.constraints.size(), 1u);
+  EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(('x', 'y'))");
+  candidate.conflicts = {rows_first ? Settled::kSecond : Settled::kFirst};
+  statements = StatementsOf(space, candidate);
+  EXPECT_EQ(SpecText(statements.constraints[0].dims), "P('x', 'y')");
+}
+
+TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
+  const Program program = TwoProducts("[{\"x\"}, {}]");
+  SpaceOptions options = OverTwoAxes();
+  Space space = Space::Of(program.decisions, options).value();
+  Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
+  candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
+  const Statements statements = StatementsOf(space, candidate);
+  ASSERT_EQ(statements.constraints.size(), 1u);
+  EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(None, 'y')");
+  options.keeps_constraints = true;
+  space = Space::Of(program.decisions, options).value();
+  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
+}
+
+TEST(StatedDims, Forms) {
+  const StatedDims dims = ParseStatedDims("params/*/up=P(?, ('x', 'y'), None)").value();
+  EXPECT_EQ(dims.argument, "params/*/up");
+  ASSERT_EQ(dims.dims.size(), 3u);
+  EXPECT_FALSE(dims.dims[0].has_value());
+  EXPECT_THAT(*dims.dims[1], ElementsAre("x", "y"));
+  EXPECT_TRUE(dims.dims[2]->empty());
+  for (const char* bad : {"", "x", "x=", "x=P(", "=P('x')", "x,y=P('x')", "x=[{x}]", "x=P(x)"}) {
+    EXPECT_FALSE(ParseStatedDims(bad).ok()) << bad;
+  }
+}
+
+TEST(StatedDims, PathsAreNamesWithoutBrackets) {
+  EXPECT_EQ(PathOf("params['layers'][0].up"), "params/layers/0/up");
+  EXPECT_EQ(PathOf("x"), "x");
+}
+
+}  // namespace
+}  // namespace tpusim::search

@@ -1,0 +1,566 @@
+#include "tools/tpusim/shard/answer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "sim/results/page.h"
+#include "sim/results/text.h"
+#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "workloads/search/statements.h"
+#include "workloads/sharding/stated_shardings.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using search::Candidate;
+using search::Found;
+using search::Space;
+
+constexpr double kSecondsPerHour = 3600;
+// Steps that a price is given for.
+constexpr double kSteps = 1000;
+// Points of a plot and rows of a table beyond which nobody looks.
+constexpr size_t kMostShown = 200;
+
+// A PartitionSpec, and the arguments that have it: one by name, or several by a name with *.
+struct Spec {
+  std::string arguments, text;
+};
+
+std::vector<Spec> SpecsOf(const search::Statements& statements) {
+  std::map<std::string, std::set<std::string>> of_pattern;
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    of_pattern[sharding::WithoutNumbers(stated.values[0])].insert(search::SpecText(stated.dims));
+  }
+  std::vector<Spec> specs;
+  std::set<std::string> done;
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    const std::string& name = stated.values[0];
+    const std::string pattern = sharding::WithoutNumbers(name);
+    // Whatever the pattern fits has to be of it.
+    const bool alike =
+        of_pattern[pattern].size() == 1 &&
+        std::ranges::all_of(statements.arguments, [&](const sharding::StatedConstraint& other) {
+          return !sharding::NameFits(pattern, other.values[0]) ||
+                 sharding::WithoutNumbers(other.values[0]) == pattern;
+        });
+    if (alike && !done.insert(pattern).second) continue;
+    specs.push_back({alike ? pattern : name, search::SpecText(stated.dims)});
+  }
+  return specs;
+}
+
+// A constraint, and the values that have it.
+std::vector<std::pair<std::string, std::vector<std::string>>> ConstraintsOf(
+    const search::Statements& statements) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const sharding::StatedConstraint& stated : statements.constraints) {
+    const std::string text = search::SpecText(stated.dims);
+    auto group = std::ranges::find(groups, text, [](const auto& g) { return g.first; });
+    if (group == groups.end()) group = groups.insert(group, {text, {}});
+    group->second.push_back(stated.values[0]);
+  }
+  return groups;
+}
+
+// Where the program makes values that a constraint is stated for, each line once. What is made
+// going backward follows the constraint of what it is the gradient of.
+struct Site {
+  std::string source, spec, scope;
+};
+std::vector<Site> SitesOf(const search::Statements& statements) {
+  std::vector<Site> sites;
+  for (size_t i = 0; i < statements.constraints.size(); ++i) {
+    const sharding::Place& place = statements.places[i];
+    if (place.is_result || place.scope.find("transpose(") != std::string::npos) continue;
+    Site site{place.source.empty() ? place.value : place.source,
+              search::SpecText(statements.constraints[i].dims), place.scope};
+    const bool known = std::ranges::any_of(sites, [&](const Site& other) {
+      return other.source == site.source && other.spec == site.spec;
+    });
+    if (!known) sites.push_back(std::move(site));
+  }
+  return sites;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// For a shell.
+std::string Word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=.,/:+") ==
+      std::string::npos;
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// "state" of "state.weights['up']".
+std::string RootOf(const std::string& argument) {
+  return argument.substr(0, argument.find_first_of(".["));
+}
+
+double PriceOf(Picoseconds step, const configs::Config& config, double per_hour) {
+  const auto chips = static_cast<double>(config.topology.chips());
+  return ToSeconds(step) / kSecondsPerHour * chips * per_hour * kSteps;
+}
+
+std::string Percent(double share) { return fmt::format("{:.1f}%", share * 100); }
+
+int64_t Whole(double count) { return static_cast<int64_t>(count); }
+
+// "474,656"
+std::string Count(double count) {
+  std::string digits = fmt::format("{:.0f}", count);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+// What became of the choices: what there is to say, and how many.
+std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
+  return {{"not possible: an argument would have an axis twice", t.impossible},
+          {"excluded by memory: the arguments alone do not fit", t.memory},
+          {"excluded by rates: products take as long as the best step", t.rates},
+          {"compiled", t.judged},
+          {"not looked at", t.waiting}};
+}
+// Of those that were compiled, each with every settlement of its conflicts.
+std::vector<std::pair<std::string, double>> FatesOfCompiled(const search::Tally& t) {
+  const auto number = [](int64_t n) { return static_cast<double>(n); };
+  return {{"excluded when compiled: no schedule is shorter than the best step", number(t.bounded)},
+          {"equal to another program on the same devices", number(t.equal)},
+          {"do not fit", number(t.too_large)},
+          {"refused by the compiler", number(t.refused)},
+          {"simulated", number(t.simulated)}};
+}
+
+std::string FatesText(const std::vector<std::pair<std::string, double>>& fates) {
+  std::string text;
+  for (const auto& [what, count] : fates) {
+    if (count > 0) text += fmt::format("{:>14} {}\n", Count(count), what);
+  }
+  return text;
+}
+
+// Found candidates that nothing beats in time and memory, the fastest first.
+std::vector<Found> Frontier(const std::vector<Found>& found) {
+  std::vector<Found> frontier;
+  for (const Found& one : found) {
+    if (frontier.empty() || one.verdict.peak < frontier.back().verdict.peak) {
+      frontier.push_back(one);
+    }
+  }
+  return frontier;
+}
+
+std::string Certificate(const FindOutcome& outcome) {
+  if (outcome.gap() == 0) return "nothing in this space is shorter";
+  return fmt::format("nothing in this space is more than {} shorter (bound {}){}",
+                     Percent(outcome.gap()), results::TimeText(outcome.lower_bound),
+                     outcome.stopped ? "; stopped by --seconds" : "");
+}
+
+}  // namespace
+
+std::string NothingFound(const SliceAnswer& answer) {
+  const FindOutcome& outcome = answer.outcome;
+  const Bytes usable = target::Target(answer.problem->config).Usable(hlo::kHbmSpace);
+  if (outcome.smallest_too_large) {
+    return fmt::format("nothing fits: the least that was seen needs {} of {} usable HBM",
+                       results::BytesText(*outcome.smallest_too_large), results::BytesText(usable));
+  }
+  if (!outcome.refused.empty()) return "nothing is possible: " + outcome.refused;
+  return outcome.stopped ? "nothing was simulated before --seconds were over"
+                         : "nothing is possible: every choice has an axis twice in an argument";
+}
+
+std::vector<std::string> Options::Words() const {
+  std::vector<std::string> words = {"--mesh", mesh};
+  for (const std::string& argument : arguments) words.insert(words.end(), {"--shard", argument});
+  for (const std::string& text : constraints) words.insert(words.end(), {"--constrain", text});
+  return words;
+}
+
+Options OptionsOf(const Space& space, const Candidate& candidate) {
+  const search::Statements statements = search::StatementsOf(space, candidate);
+  Options options;
+  options.mesh = search::ToString(statements.mesh);
+  for (const Spec& spec : SpecsOf(statements)) {
+    options.arguments.push_back(fmt::format("{}={}", spec.arguments, spec.text));
+  }
+  for (const auto& [spec, values] : ConstraintsOf(statements)) {
+    options.constraints.push_back(fmt::format("{}={}", fmt::join(values, ","), spec));
+  }
+  return options;
+}
+
+std::string PythonOf(const Space& space, const Candidate& candidate) {
+  const search::Statements statements = search::StatementsOf(space, candidate);
+  std::vector<std::string> sizes, names;
+  for (const sharding::MeshAxis& axis : statements.mesh) {
+    sizes.push_back(fmt::format("{}", axis.size));
+    names.push_back(Quoted(axis.name));
+  }
+  const std::string comma = sizes.size() == 1 ? "," : "";
+  std::string text =
+      "import re\n\nimport jax\nfrom jax.sharding import NamedSharding\n"
+      "from jax.sharding import PartitionSpec as P\n\n";
+  text += fmt::format("mesh = jax.make_mesh(({}{}), ({}{}))\n", fmt::join(sizes, ", "), comma,
+                      fmt::join(names, ", "), comma);
+  text += "\n# By name and path of the arguments; * stands for any number.\nspecs = {\n";
+  std::vector<std::string> roots;
+  for (const Spec& spec : SpecsOf(statements)) {
+    text += fmt::format("    {}: {},\n", Quoted(spec.arguments), spec.text);
+    const std::string root = RootOf(spec.arguments);
+    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+  }
+  text +=
+      "}\n\n\ndef shardings(name, argument):\n"
+      "    \"\"\"Of an argument of the step, by its name.\"\"\"\n\n"
+      "    def of(path, _):\n"
+      "        full = name + jax.tree_util.keystr(path)\n"
+      "        spec = specs.get(full, specs.get(re.sub(r\"\\d+\", \"*\", full), P()))\n"
+      "        return NamedSharding(mesh, spec)\n\n"
+      "    return jax.tree_util.tree_map_with_path(of, argument)\n\n\n";
+  std::vector<std::string> calls;
+  for (const std::string& root : roots) {
+    calls.push_back(fmt::format("shardings({}, {})", Quoted(root), root));
+  }
+  text += fmt::format("# jax.jit(step, in_shardings=({}{}))\n", fmt::join(calls, ", "),
+                      calls.size() == 1 ? "," : "");
+  for (const Site& site : SitesOf(statements)) {
+    text +=
+        fmt::format("# {}: jax.lax.with_sharding_constraint(..., NamedSharding(mesh, {}))  # {}\n",
+                    site.source, site.spec, site.scope);
+  }
+  return text;
+}
+
+std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
+  const FindProblem& problem = *answer.problem;
+  const FindOutcome& outcome = answer.outcome;
+  const Space& space = *problem.space;
+  const auto line = [](std::string_view name, const std::string& what) {
+    return fmt::format("{:<14} {}\n", name, what);
+  };
+  std::string text =
+      line("workload", fmt::format("{} on {}: {} chips", NameOf(problem.options.workload),
+                                   problem.config.name, problem.config.topology.chips()));
+  text += line("space", fmt::format("{} choices: {} mesh{}, {} decisions", Count(space.Count()),
+                                    space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
+                                    space.decisions()));
+  const auto price = [&](Picoseconds step) {
+    if (!options.price) return std::string();
+    return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config, *options.price),
+                       kSteps);
+  };
+  const std::optional<search::Verdict>& own = outcome.as_it_is;
+  const bool own_ran = own && own->kind == search::Verdict::Kind::kSimulated;
+  if (own_ran) {
+    text += line("as it is", fmt::format("{}, peak {}{}", results::TimeText(own->step),
+                                         results::BytesText(own->peak), price(own->step)));
+  } else if (own && own->kind == search::Verdict::Kind::kTooLarge) {
+    text +=
+        line("as it is", fmt::format("does not fit: it needs {}", results::BytesText(own->peak)));
+  }
+  if (outcome.found.empty() || (own_ran && own->step <= outcome.found[0].verdict.step)) {
+    text += line("found", own_ran ? "nothing that is shorter than the program as it is"
+                                  : NothingFound(answer));
+    if (own_ran) text += line("certified", Certificate(outcome));
+    text += line("took", fmt::format("{:.1f} s", outcome.seconds)) + "\n";
+    return text + FatesText(Fates(outcome.tally)) + FatesText(FatesOfCompiled(outcome.tally));
+  }
+  const Found& best = outcome.found[0];
+  std::string gain;
+  if (own_ran) {
+    const double change = Ratio(best.verdict.step, own->step) - 1;
+    gain = fmt::format(" ({} shorter)", Percent(-change));
+  }
+  text +=
+      line("found",
+           fmt::format("{}{}, peak {} of {} usable HBM{}", results::TimeText(best.verdict.step),
+                       gain, results::BytesText(best.verdict.peak),
+                       results::BytesText(target::Target(problem.config).Usable(hlo::kHbmSpace)),
+                       price(best.verdict.step)));
+  text += line("certified", Certificate(outcome));
+  text += line("took", fmt::format("{:.1f} s", outcome.seconds));
+  text += "\n" + FatesText(Fates(outcome.tally)) + "\n" + FatesText(FatesOfCompiled(outcome.tally));
+  std::vector<std::vector<std::string>> rows = {{"step time", "peak HBM", "<shardings"}};
+  for (const Found& one : Frontier(outcome.found)) {
+    if (rows.size() > options.top) break;
+    rows.push_back({results::TimeText(one.verdict.step), results::BytesText(one.verdict.peak),
+                    ToString(space, one.candidate)});
+  }
+  text += "\n" + results::TableText(rows, options.width, results::LastColumn::kBelow);
+  if (answer.compared.size() > 1) {
+    results::CompareOptions compare;
+    compare.width = options.width;
+    compare.top = options.top;
+    text += "\n" + results::Compare(answer.compared, compare);
+  }
+  text += "\n" + PythonOf(space, best.candidate);
+  std::vector<std::string> words;
+  for (const std::string& word : OptionsOf(space, best.candidate).Words()) {
+    words.push_back(Word(word));
+  }
+  return text + fmt::format("\n# tpusim run {} --config {} {}\n", Word(problem.options.workload),
+                            Word(problem.config.name), fmt::join(words, " "));
+}
+
+namespace {
+
+Json ToJson(const Space& space, const Found& found) {
+  const search::Statements statements = search::StatementsOf(space, found.candidate);
+  Json j = {{"step_time_ns", ToNanoseconds(found.verdict.step)},
+            {"peak_hbm_bytes", found.verdict.peak.value()},
+            {"mesh", Json::object()},
+            {"decisions", Json::object()},
+            {"arguments", Json::object()},
+            {"constraints", Json::array()},
+            {"options", OptionsOf(space, found.candidate).Words()}};
+  for (const sharding::MeshAxis& axis : statements.mesh) j["mesh"][axis.name] = axis.size;
+  for (size_t d = 0; d < space.decisions(); ++d) {
+    Json axes = Json::array();
+    for (size_t i = 0; i < statements.mesh.size(); ++i) {
+      if ((found.candidate.axes[d] >> i & 1) != 0) axes.push_back(statements.mesh[i].name);
+    }
+    j["decisions"][space.Decision(d).name] = std::move(axes);
+  }
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    j["arguments"][stated.values[0]] = stated.dims;
+  }
+  for (size_t i = 0; i < statements.constraints.size(); ++i) {
+    j["constraints"].push_back({{"value", statements.constraints[i].values[0]},
+                                {"source", statements.places[i].source},
+                                {"scope", statements.places[i].scope},
+                                {"is_result", statements.places[i].is_result},
+                                {"dims", statements.constraints[i].dims}});
+  }
+  return j;
+}
+
+Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
+  const FindProblem& problem = *answer.problem;
+  const FindOutcome& outcome = answer.outcome;
+  const search::Tally& t = outcome.tally;
+  Json j = {{"config", problem.config.name},
+            {"chips", problem.config.topology.chips()},
+            {"usable_hbm_bytes", target::Target(problem.config).Usable(hlo::kHbmSpace).value()},
+            {"choices", Whole(t.all)},
+            {"impossible", Whole(t.impossible)},
+            {"excluded_by_memory", Whole(t.memory)},
+            {"excluded_by_rates", Whole(t.rates)},
+            {"compiled", Whole(t.judged)},
+            {"not_looked_at", Whole(t.waiting)},
+            {"candidates_compiled", t.candidates},
+            {"excluded_when_compiled", t.bounded},
+            {"equal", t.equal},
+            {"do_not_fit", t.too_large},
+            {"refused", t.refused},
+            {"simulated", t.simulated}};
+  const std::optional<search::Verdict>& own = outcome.as_it_is;
+  if (own && own->kind == search::Verdict::Kind::kSimulated) {
+    j["as_it_is"] = {{"step_time_ns", ToNanoseconds(own->step)},
+                     {"peak_hbm_bytes", own->peak.value()}};
+  }
+  if (outcome.shortest()) {
+    j["lower_bound_ns"] = ToNanoseconds(outcome.lower_bound);
+    j["gap"] = outcome.gap();
+  }
+  if (outcome.found.empty()) {
+    if (!outcome.shortest()) j["problem"] = NothingFound(answer);
+    return j;
+  }
+  if (options.price) {
+    j["price_per_step"] =
+        PriceOf(outcome.found[0].verdict.step, problem.config, *options.price) / kSteps;
+  }
+  j["found"] = Json::array();
+  for (const Found& one : outcome.found) {
+    if (j["found"].size() >= kMostShown) break;
+    j["found"].push_back(ToJson(*problem.space, one));
+  }
+  j["python"] = PythonOf(*problem.space, outcome.found[0].candidate);
+  return j;
+}
+
+// Panels of one slice.
+Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
+  const FindProblem& problem = *answer.problem;
+  const FindOutcome& outcome = answer.outcome;
+  Json panels = Json::array();
+  Json figures = Json::array();
+  const auto figure = [&](std::string name, std::string text) {
+    figures.push_back({{"name", std::move(name)}, {"text", std::move(text)}});
+  };
+  if (!outcome.found.empty()) {
+    figure("step time", results::TimeText(outcome.found[0].verdict.step));
+    figure("peak HBM", results::BytesText(outcome.found[0].verdict.peak));
+    figure("may be shorter by", Percent(outcome.gap()));
+    if (options.price) {
+      figure(fmt::format("price of {:.0f} steps", kSteps),
+             fmt::format("{:.4g}",
+                         PriceOf(outcome.found[0].verdict.step, problem.config, *options.price)));
+    }
+  }
+  figure("choices", Count(outcome.tally.all));
+  panels.push_back({{"kind", "figures"}, {"title", problem.config.name}, {"figures", figures}});
+  if (outcome.found.empty()) {
+    panels.push_back(
+        {{"kind", "text"}, {"title", "Nothing found"}, {"lines", {NothingFound(answer)}}});
+  }
+  Json fates = Json::array();
+  for (const auto& list : {Fates(outcome.tally), FatesOfCompiled(outcome.tally)}) {
+    for (const auto& [what, count] : list) fates.push_back({what, count});
+  }
+  panels.push_back({{"kind", "table"},
+                    {"title", "what became of the choices"},
+                    {"columns", {{{"name", "what"}}, {{"name", "how many"}, {"unit", "count"}}}},
+                    {"rows", fates}});
+  if (outcome.found.empty()) return {{"title", problem.config.name}, {"panels", panels}};
+  Json rows = Json::array();
+  for (const Found& one : outcome.found) {
+    if (rows.size() >= kMostShown) break;
+    rows.push_back({ToNanoseconds(one.verdict.step), one.verdict.peak.value(),
+                    ToString(*problem.space, one.candidate)});
+  }
+  panels.push_back({{"kind", "table"},
+                    {"title", "simulated"},
+                    {"columns",
+                     {{{"name", "step time"}, {"unit", "ns"}},
+                      {{"name", "peak HBM"}, {"unit", "bytes"}},
+                      {{"name", "shardings"}}}},
+                    {"rows", rows}});
+  Json lines = Json::array();
+  const std::string python = PythonOf(*problem.space, outcome.found[0].candidate);
+  for (size_t at = 0; at < python.size();) {
+    const size_t end = std::min(python.find('\n', at), python.size());
+    lines.push_back(python.substr(at, end - at));
+    at = end + 1;
+  }
+  panels.push_back({{"kind", "text"}, {"title", "to paste"}, {"lines", lines}});
+  return {{"title", problem.config.name}, {"panels", panels}};
+}
+
+// Of all slices: each found candidate by one figure over another.
+Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title, const Json& x,
+               const std::function<double(const SliceAnswer&, const Found&)>& value) {
+  Json points = Json::array();
+  for (const SliceAnswer& answer : answers) {
+    const std::vector<Found>& found = answer.outcome.found;
+    const std::vector<Found> frontier = Frontier(found);
+    for (size_t i = 0; i < std::min(found.size(), kMostShown); ++i) {
+      const bool marked = std::ranges::any_of(
+          frontier, [&](const Found& f) { return f.candidate == found[i].candidate; });
+      points.push_back({{"x", value(answer, found[i])},
+                        {"y", ToNanoseconds(found[i].verdict.step)},
+                        {"name", ToString(*answer.problem->space, found[i].candidate)},
+                        {"group", answer.problem->config.name},
+                        {"marked", marked}});
+    }
+  }
+  return {{"kind", "scatter"},
+          {"title", title},
+          {"x", x},
+          {"y", {{"name", "step time"}, {"unit", "ns"}}},
+          {"line", false},
+          {"points", points}};
+}
+
+}  // namespace
+
+Json ToJson(const std::vector<SliceAnswer>& answers, const AnswerOptions& options) {
+  Json j = results::HeadOf("tpusim.shard/1", ThisProducer());
+  j["workload"] = NameOf(answers[0].problem->options.workload);
+  j["slices"] = Json::array();
+  for (const SliceAnswer& answer : answers) j["slices"].push_back(ToJson(answer, options));
+  return j;
+}
+
+absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
+                                   const AnswerOptions& options) {
+  Json frontier = Json::array();
+  const bool any = std::ranges::any_of(
+      answers, [](const SliceAnswer& answer) { return !answer.outcome.found.empty(); });
+  if (any) {
+    frontier.push_back(ScatterOf(answers, "time over memory",
+                                 {{"name", "peak HBM of a device"}, {"unit", "bytes"}},
+                                 [](const SliceAnswer&, const Found& f) {
+                                   return static_cast<double>(f.verdict.peak.value());
+                                 }));
+    frontier.push_back(ScatterOf(answers, "time over chips", {{"name", "chips"}, {"unit", "count"}},
+                                 [](const SliceAnswer& a, const Found&) {
+                                   return static_cast<double>(a.problem->config.topology.chips());
+                                 }));
+    if (options.price) {
+      frontier.push_back(
+          ScatterOf(answers, "time over price",
+                    {{"name", fmt::format("price of {:.0f} steps", kSteps)}, {"unit", "number"}},
+                    [&](const SliceAnswer& a, const Found& f) {
+                      return PriceOf(f.verdict.step, a.problem->config, *options.price);
+                    }));
+    }
+  }
+  Json tabs = Json::array();
+  if (any) tabs.push_back({{"title", "Frontier"}, {"panels", frontier}});
+  for (const SliceAnswer& answer : answers) tabs.push_back(TabOf(answer, options));
+  std::vector<results::PageRun> runs;
+  for (const SliceAnswer& answer : answers) {
+    const results::Report* first = nullptr;
+    for (const results::Compared& c : answer.compared) {
+      if (!c.report) continue;
+      runs.push_back({fmt::format("{} on {}", c.workload, c.config),
+                      results::ToJson(*c.report, results::JsonDetail::kExchange), ""});
+      if (first == nullptr) {
+        first = &*c.report;
+      } else {
+        runs.back().difference =
+            results::ExplainDifference(answer.compared[0].workload, *first, c.workload, *c.report);
+      }
+    }
+  }
+  return results::PageOfRuns(
+      fmt::format("shardings found for {}", NameOf(answers[0].problem->options.workload)), runs,
+      results::JsonText(tabs));
+}
+
+std::string ExplainedText(const FindProblem& problem) {
+  const Space& space = *problem.space;
+  std::string text = sharding::ToString(space.program());
+  std::vector<std::string> whole;
+  for (size_t d = 0; d < space.program().all.size(); ++d) {
+    if (space.InSpace(static_cast<int32_t>(d)) < 0) whole.push_back(space.program().all[d].name);
+  }
+  text += fmt::format("\n{:<14} {}\n", "choices", Count(space.Count()));
+  if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));
+  std::vector<std::vector<std::string>> rows = {{"<mesh", "choices"}};
+  for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
+    rows.push_back({search::ToString(space.meshes()[mesh]), Count(space.Below(mesh, 0))});
+  }
+  return text + "\n" + results::TableText(rows, 10'000);
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,280 @@
+#include "tools/tpusim/shard/find.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "sim/results/text.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "tools/tpusim/shard/judge.h"
+#include "tools/tpusim/shard/store.h"
+#include "tools/tpusim/workers.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/search/rate_bound.h"
+#include "workloads/search/statements.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::tools {
+namespace {
+
+using search::BranchAndBound;
+using search::Candidate;
+using search::Verdict;
+
+// Names of axes where neither the program nor the user has any.
+const char* const kAxes[] = {"data", "model"};
+// What the worker is asked for the program as it is.
+constexpr char kAsItIs[] = "as it is";
+constexpr double kSecondsOfNews = 2;
+
+class Clock {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+absl::StatusOr<std::vector<search::StatedDims>> StatedDimsOf(const std::vector<std::string>& all) {
+  std::vector<search::StatedDims> stated;
+  for (const std::string& text : all) {
+    ASSIGN_OR_RETURN(search::StatedDims dims, search::ParseStatedDims(text));
+    stated.push_back(std::move(dims));
+  }
+  return stated;
+}
+
+// The axes that meshes have: those that the user names, the program's, or two.
+std::vector<std::string> AxesOf(const FindOptions& options, const search::Program& program) {
+  if (!options.axes.empty()) return options.axes;
+  std::vector<std::string> axes;
+  for (const sharding::MeshAxis& axis : program.mesh.axes) {
+    if (!axis.name.empty()) axes.push_back(axis.name);
+  }
+  for (const char* name : kAxes) {
+    if (axes.size() >= std::size(kAxes)) break;
+    if (std::ranges::find(axes, name) == axes.end()) axes.emplace_back(name);
+  }
+  return axes;
+}
+
+// What verdicts depend on.
+absl::StatusOr<std::string> SearchName(const FindProblem& problem) {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadText(problem.options.workload));
+  const ProgramFlags& program = problem.options.program;
+  const MachineFlags& machine = problem.options.machine;
+  std::string said =
+      fmt::format("{} {} {} {} {} {} {} {} {} {}", program.recompile, program.xla_flags,
+                  program.kernel_time, program.mesh, program.device_order, program.donate,
+                  program.passes, machine.fold, machine.detail, machine.max_events);
+  for (const std::vector<std::string>* words :
+       {&program.overrides, &program.trip_counts, &program.branches, &program.kernel_costs,
+        &program.ragged, &program.constraints, &program.algorithms, &machine.slow,
+        &machine.links}) {
+    said += fmt::format("|{}", fmt::join(*words, "\n"));
+  }
+  const std::hash<std::string> hash;
+  return fmt::format("{} on {} by {} {:x}:{:x}", NameOf(problem.options.workload),
+                     problem.config.name, ThisProducer().version, hash(bytes), hash(said));
+}
+
+class Search {
+ public:
+  Search(const FindProblem& problem, std::optional<VerdictStore> store)
+      : problem_(problem),
+        store_(std::move(store)),
+        rates_(problem.program, *problem.space),
+        tree_(*problem.space, rates_, GoalOf(problem)),
+        workers_(problem.options.jobs,
+                 [this](const std::string& question) { return Answer(question); }) {
+    for (const Candidate& own : search::OwnCandidates(*problem.space, problem.program)) {
+      tree_.Suggest(own);
+    }
+  }
+
+  absl::StatusOr<FindOutcome> Run() {
+    RETURN_IF_ERROR(AskForProgramAsItIs());
+    const double most = problem_.options.seconds;
+    while (most <= 0 || clock_.seconds() < most) {
+      RETURN_IF_ERROR(AskWorkers());
+      if (!workers_.busy()) break;
+      const auto wait = std::chrono::milliseconds(500);
+      if (const std::optional<Workers::Reply> reply = workers_.Wait(wait)) {
+        RETURN_IF_ERROR(Hear(*reply));
+      }
+      SayHowFar();
+    }
+    if (said_ > 0 && !problem_.options.program.verbose) ShowProgress("");
+    outcome_.stopped = workers_.busy();
+    outcome_.seconds = clock_.seconds();
+    outcome_.tally = tree_.tally();
+    outcome_.lower_bound = tree_.LowerBound();
+    outcome_.smallest_too_large = tree_.smallest_too_large();
+    outcome_.found = tree_.found();
+    std::ranges::stable_sort(outcome_.found, {},
+                             [](const search::Found& f) { return f.verdict.step; });
+    return std::move(outcome_);
+  }
+
+ private:
+  static BranchAndBound::Options GoalOf(const FindProblem& problem) {
+    return {problem.options.gap, target::Target(problem.config).Usable(hlo::kHbmSpace),
+            problem.options.all};
+  }
+
+  // In a worker.
+  absl::StatusOr<std::string> Answer(const std::string& question) {
+    if (judge_ == nullptr) {
+      judge_ = std::make_unique<Judge>(problem_.program, problem_.config,
+                                       problem_.compiled_for ? &*problem_.compiled_for : nullptr,
+                                       problem_.compile, problem_.simulation);
+    }
+    if (question == kAsItIs) {
+      ASSIGN_OR_RETURN(const Verdict verdict, judge_->AsItIs());
+      return ToText(verdict);
+    }
+    const auto [candidate, cutoff] = CandidateOf(question);
+    ASSIGN_OR_RETURN(const Verdict verdict, judge_->Of(*problem_.space, candidate, cutoff));
+    return ToText(verdict);
+  }
+
+  absl::Status AskForProgramAsItIs() {
+    const bool same_devices = problem_.program.mesh.size() == problem_.config.devices();
+    if (!same_devices || !problem_.compile.mesh.empty()) return absl::OkStatus();
+    as_it_is_ = tag_++;
+    return workers_.Ask(as_it_is_, kAsItIs);
+  }
+
+  absl::Status AskWorkers() {
+    while (workers_.idle()) {
+      const std::optional<Candidate> next = tree_.Next();
+      if (!next) break;
+      if (store_) {
+        const std::optional<Verdict> known = store_->Find(ToString(*problem_.space, *next));
+        if (known && Suffices(*known)) {
+          RETURN_IF_ERROR(tree_.Tell(*next, *known));
+          continue;
+        }
+      }
+      RETURN_IF_ERROR(workers_.Ask(tag_, ToText(*next, tree_.Cutoff())));
+      asked_.emplace(tag_++, *next);
+    }
+    return absl::OkStatus();
+  }
+
+  // A bound that was enough for another best may not be for this one.
+  bool Suffices(const Verdict& known) const {
+    return known.kind != Verdict::Kind::kBounded || known.equal || known.bound >= tree_.Cutoff();
+  }
+
+  absl::Status Hear(const Workers::Reply& reply) {
+    RETURN_IF_ERROR(reply.answer.status());
+    const Verdict verdict = VerdictOf(*reply.answer);
+    if (reply.tag == as_it_is_) {
+      outcome_.as_it_is = verdict;
+      if (verdict.kind == Verdict::Kind::kSimulated) tree_.Know(verdict.step);
+      tree_.SuggestNear(search::OwnCandidates(*problem_.space, problem_.program)[0]);
+      return absl::OkStatus();
+    }
+    const Candidate candidate = asked_.at(reply.tag);
+    asked_.erase(reply.tag);
+    if (verdict.kind == Verdict::Kind::kImpossible && outcome_.refused.empty()) {
+      outcome_.refused = verdict.why;
+    }
+    RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
+    if (!store_) return absl::OkStatus();
+    return store_->Add(ToString(*problem_.space, candidate), verdict);
+  }
+
+  void SayHowFar() {
+    const ProgramFlags& flags = problem_.options.program;
+    if (flags.quiet || clock_.seconds() < said_ + kSecondsOfNews) return;
+    if (!flags.verbose && !IsTerminal()) return;
+    said_ = clock_.seconds();
+    const search::Tally tally = tree_.tally();
+    const std::string best =
+        tree_.best() ? results::TimeText(tree_.best()->verdict.step) : "none yet";
+    const std::string line = fmt::format(
+        "{:.0f} s: best {}, none below {}; {} candidates compiled, {} simulated, {:.0f} choices "
+        "wait",
+        said_, best, results::TimeText(tree_.LowerBound()), tally.candidates, tally.simulated,
+        tally.waiting);
+    if (flags.verbose) {
+      PrintNote(line);
+    } else {
+      ShowProgress(line);
+    }
+  }
+
+  const FindProblem& problem_;
+  std::optional<VerdictStore> store_;
+  const search::RateBound rates_;
+  BranchAndBound tree_;
+  std::unique_ptr<Judge> judge_;
+  Workers workers_;
+  const Clock clock_;
+  double said_ = 0;
+  int64_t tag_ = 0, as_it_is_ = -1;
+  std::map<int64_t, Candidate> asked_;
+  FindOutcome outcome_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options) {
+  auto problem = std::make_unique<FindProblem>();
+  problem->options = options;
+  ASSIGN_OR_RETURN(const std::string slice, SliceOf(options.workload, options.config));
+  ASSIGN_OR_RETURN(problem->config, configs::LoadConfig(slice, options.program.overrides));
+  ASSIGN_OR_RETURN(problem->compiled_for,
+                   CompiledFor(slice, options.program.overrides, options.program, problem->config));
+  ASSIGN_OR_RETURN(problem->simulation, SimulationOptionsOf(problem->config, options.machine));
+  problem->compile = CompileOptionsOf(options.program);
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
+  ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
+                                                       problem->compile.trip_counts));
+  search::SpaceOptions space;
+  space.devices = problem->config.devices();
+  space.mesh = problem->compile.mesh;
+  space.axes = AxesOf(options, problem->program);
+  space.keeps_constraints = options.keeps_constraints;
+  ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
+  ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
+  ASSIGN_OR_RETURN(problem->space, search::Space::Of(problem->program.decisions, space));
+  return problem;
+}
+
+std::optional<Picoseconds> FindOutcome::shortest() const {
+  std::optional<Picoseconds> step;
+  if (as_it_is && as_it_is->kind == Verdict::Kind::kSimulated) step = as_it_is->step;
+  if (!found.empty()) step = std::min(step.value_or(found[0].verdict.step), found[0].verdict.step);
+  return step;
+}
+
+double FindOutcome::gap() const {
+  return shortest() ? std::max(0.0, 1 - Ratio(lower_bound, *shortest())) : 1;
+}
+
+absl::StatusOr<FindOutcome> Find(const FindProblem& problem) {
+  std::optional<VerdictStore> store;
+  if (!problem.options.store.empty()) {
+    ASSIGN_OR_RETURN(std::string name, SearchName(problem));
+    ASSIGN_OR_RETURN(VerdictStore opened,
+                     VerdictStore::Open(problem.options.store, std::move(name)));
+    store = std::move(opened);
+  }
+  return Search(problem, std::move(store)).Run();
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,68 @@
+// Finds the shardings of one program on one slice: drives the search with workers.
+#ifndef TPUSIM_TOOLS_TPUSIM_SHARD_FIND_H_
+#define TPUSIM_TOOLS_TPUSIM_SHARD_FIND_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/program_flags.h"
+#include "workloads/search/branch_and_bound.h"
+#include "workloads/search/program.h"
+#include "workloads/search/space.h"
+
+namespace tpusim::tools {
+
+struct FindOptions {
+  std::string workload, config;
+  std::vector<std::string> axes, fixed, forbidden;
+  double gap = 0;      // see search::BranchAndBound
+  double seconds = 0;  // when to stop with what is found; 0: when all is decided
+  int jobs = 1;
+  std::string store;  // "" = none
+  bool keeps_constraints = false;
+  bool all = false;  // simulate also what cannot be the best
+  ProgramFlags program;
+  MachineFlags machine;
+};
+
+// What there is to find it in. It does not move: its parts refer to each other.
+struct FindProblem {
+  FindOptions options;
+  configs::Config config;  // of the machine
+  std::optional<configs::Config> compiled_for;
+  compiler::CompileOptions compile;
+  sim::SimulationOptions simulation;
+  search::Program program;
+  std::optional<search::Space> space;
+};
+// Errors: of the program, the slice, what is fixed or forbidden.
+absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options);
+
+struct FindOutcome {
+  std::optional<search::Verdict> as_it_is;  // if it is for as many devices
+  std::vector<search::Found> found;         // the best first
+  Picoseconds lower_bound{0};               // of all candidates that fit
+  search::Tally tally;
+  std::optional<Bytes> smallest_too_large;
+  std::string refused;   // why the first was that was refused; "" = none was
+  bool stopped = false;  // by the time
+  double seconds = 0;
+
+  // Of the best, or of the program as it is where nothing is shorter.
+  std::optional<Picoseconds> shortest() const;
+  // How much shorter than that any candidate may be, as a share of it.
+  double gap() const;
+};
+
+// Errors: of workers and the store; the first error of ours.
+absl::StatusOr<FindOutcome> Find(const FindProblem& problem);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_SHARD_FIND_H_

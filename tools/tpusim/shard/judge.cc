@@ -1,0 +1,194 @@
+#include "tools/tpusim/shard/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/hash/hash.h"
+#include "configs/status_macros.h"
+#include "workloads/buffers/fits.h"
+#include "workloads/search/compiled_bound.h"
+#include "workloads/search/statements.h"
+
+namespace tpusim::tools {
+namespace {
+
+using search::Verdict;
+
+// Kernels that a judge keeps, each of a few kilobytes.
+constexpr int64_t kMostKernels = 50'000;
+// Of the simulation that is tried first where devices differ.
+constexpr int64_t kFewEvents = 100'000;
+constexpr int64_t kFewClasses = 8;
+
+// Two hashes of 64 bits with seeds of their own: of millions of programs no two have both alike.
+class Digest {
+ public:
+  template <typename T>
+  void Add(const T& value) {
+    first_ = absl::HashOf(first_, value);
+    second_ = absl::HashOf(value, second_, kSecond);
+  }
+  std::string Text() const { return fmt::format("{:x}:{:x}", first_, second_); }
+
+ private:
+  static constexpr uint64_t kSecond = 0x9e3779b97f4a7c15;
+  uint64_t first_ = 0, second_ = kSecond;
+};
+
+// Equal for the same program on the same devices, whatever its values are called.
+std::string KeyOf(const hlo::Module& module, const std::vector<int64_t>& device_of_partition) {
+  Digest digest;
+  digest.Add(device_of_partition);
+  std::unordered_map<const hlo::Computation*, int64_t> computations;
+  std::unordered_map<const hlo::Instruction*, int64_t> values;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    computations.emplace(computation, std::ssize(computations));
+    for (const hlo::Instruction* i : computation->PostOrder()) {
+      values.emplace(i, std::ssize(values));
+      digest.Add(static_cast<int>(i->opcode()));
+      digest.Add(i->shape().ToString());
+      digest.Add(i->AttributeBytes());
+      for (const hlo::Instruction* operand : i->operands()) digest.Add(values.at(operand));
+      for (const hlo::Computation* called : i->called()) digest.Add(computations.at(called));
+    }
+    digest.Add(values.at(computation->root()));
+  }
+  return digest.Text();
+}
+
+}  // namespace
+
+Judge::Judge(const search::Program& program, const configs::Config& machine,
+             const configs::Config* compiled_for, const compiler::CompileOptions& options,
+             const sim::SimulationOptions& simulation)
+    : program_(program),
+      machine_(machine),
+      compiled_for_(compiled_for),
+      options_(options),
+      simulation_(simulation),
+      common_(compiled_for != nullptr ? *compiled_for : machine),
+      costs_(compiled_for != nullptr ? std::make_unique<compiler::Common>(machine) : nullptr) {}
+
+// Speeds of the machine count, not those that the compiler knows of.
+absl::StatusOr<Picoseconds> Judge::BoundOf(const hlo::Module& module, cost::ChipCostModel& costs) {
+  if (costs_ == nullptr) return search::CompiledBound(module, common_.target(), costs);
+  cost::ChipCostModel of_machine(
+      costs_->target(),
+      costs_->Costs(costs.collectives().device_of_partition(), options_.algorithms),
+      [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
+  return search::CompiledBound(module, costs_->target(), of_machine);
+}
+
+absl::StatusOr<Verdict> Judge::Of(const search::Space& space, const search::Candidate& candidate,
+                                  Picoseconds cutoff) {
+  search::Statements statements = search::StatementsOf(space, candidate);
+  compiler::CompileOptions options = options_;
+  options.mesh = std::move(statements.mesh);
+  options.arguments = std::move(statements.arguments);
+  options.constraints.insert(options.constraints.end(),
+                             std::make_move_iterator(statements.constraints.begin()),
+                             std::make_move_iterator(statements.constraints.end()));
+  return Of(options, cutoff);
+}
+
+absl::StatusOr<Verdict> Judge::AsItIs() { return Of(options_, Picoseconds(INT64_MAX)); }
+
+absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picoseconds cutoff) {
+  if (common_.kernels()->searches() > kMostKernels) {
+    common_.Clear();
+    if (costs_ != nullptr) costs_->Clear();
+  }
+  Verdict verdict;
+  absl::Status broken;
+  compiler::CompileOptions options = stated;
+  options.common = &common_;
+  options.verify_passes = false;
+  options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
+    verdict.equal = !seen_.insert(KeyOf(module, devices)).second;
+    return !verdict.equal;
+  };
+  options.watch.optimized = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
+    const absl::StatusOr<Picoseconds> bound = BoundOf(module, costs);
+    if (!bound.ok()) {
+      broken = bound.status();
+      return false;
+    }
+    verdict.bound = *bound;
+    return *bound < cutoff;
+  };
+  const absl::StatusOr<compiler::CompileResult> compiled = compiler::Compile(
+      search::CopyOf(program_.imported), compiled_for_ != nullptr ? *compiled_for_ : machine_,
+      options, compiled_for_ != nullptr ? &machine_ : nullptr);
+  if (const std::optional<Bytes> needed = buffers::NeededHbm(compiled.status())) {
+    verdict.kind = Verdict::Kind::kTooLarge;
+    verdict.peak = *needed;
+    return verdict;
+  }
+  const absl::Status& status = broken.ok() ? compiled.status() : broken;
+  if (absl::IsInternal(status)) return status;
+  if (!status.ok()) {
+    verdict.kind = Verdict::Kind::kImpossible;
+    verdict.why = Message(status);
+    return verdict;
+  }
+  verdict.kind = Verdict::Kind::kBounded;
+  if (compiled->stopped) return verdict;
+  sim::SimulationOptions quick = simulation_;
+  quick.most_events = std::min(quick.most_events, kFewEvents);
+  quick.most_classes = std::min(quick.most_classes, kFewClasses);
+  absl::StatusOr<sim::Timeline> timeline = sim::Simulate(machine_, compiled->program, quick);
+  if (timeline.ok() && timeline->folding.is_approximate) {
+    verdict.bound = std::max(verdict.bound, timeline->step_time - timeline->folding.error_bound);
+    // Only what is shorter for sure is worth the longer simulation.
+    if (timeline->step_time >= cutoff) return verdict;
+    timeline = sim::Simulate(machine_, compiled->program, simulation_);
+  }
+  RETURN_IF_ERROR(timeline.status());
+  verdict.kind = Verdict::Kind::kSimulated;
+  verdict.step = timeline->step_time;
+  verdict.peak = compiled->program.info.peak.hbm();
+  return verdict;
+}
+
+std::string ToText(const search::Candidate& candidate, Picoseconds cutoff) {
+  std::vector<int> conflicts;
+  for (const search::Settled settled : candidate.conflicts) {
+    conflicts.push_back(static_cast<int>(settled));
+  }
+  return nlohmann::json{candidate.mesh, candidate.axes, conflicts, cutoff.value()}.dump();
+}
+
+std::pair<search::Candidate, Picoseconds> CandidateOf(const std::string& text) {
+  const nlohmann::json j = nlohmann::json::parse(text);
+  search::Candidate candidate{j[0].get<int32_t>(), j[1].get<std::vector<search::AxisSet>>(), {}};
+  for (const int settled : j[2].get<std::vector<int>>()) {
+    candidate.conflicts.push_back(static_cast<search::Settled>(settled));
+  }
+  return {std::move(candidate), Picoseconds(j[3].get<int64_t>())};
+}
+
+std::string ToText(const Verdict& verdict) {
+  return nlohmann::json{static_cast<int>(verdict.kind), verdict.bound.value(), verdict.step.value(),
+                        verdict.peak.value(),           verdict.equal,         verdict.why}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Verdict VerdictOf(const std::string& text) {
+  const nlohmann::json j = nlohmann::json::parse(text);
+  Verdict verdict;
+  verdict.kind = static_cast<Verdict::Kind>(j[0].get<int>());
+  verdict.bound = Picoseconds(j[1].get<int64_t>());
+  verdict.step = Picoseconds(j[2].get<int64_t>());
+  verdict.peak = Bytes(j[3].get<int64_t>());
+  verdict.equal = j[4].get<bool>();
+  verdict.why = j[5].get<std::string>();
+  return verdict;
+}
+
+}  // namespace tpusim::tools

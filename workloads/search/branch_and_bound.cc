@@ -1,0 +1,241 @@
+#include "workloads/search/branch_and_bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/search/statements.h"
+
+namespace tpusim::search {
+namespace {
+
+// Of 2^n ways to settle n conflicts by constraints.
+constexpr size_t kMostConflicts = 3;
+
+// Every way: by propagation, and every combination of constraints.
+std::vector<std::vector<Settled>> Settlements(const Space& space,
+                                              const std::vector<AxisSet>& axes) {
+  std::vector<std::vector<Settled>> all = {{}};
+  std::vector<size_t> active = space.Conflicts(axes);
+  if (active.empty()) return all;
+  active.resize(std::min(active.size(), kMostConflicts));
+  for (uint32_t bits = 0; bits < 1U << active.size(); ++bits) {
+    std::vector<Settled> settled(space.conflicts().size(), Settled::kByPropagation);
+    for (size_t i = 0; i < active.size(); ++i) {
+      settled[active[i]] = (bits >> i & 1) != 0 ? Settled::kSecond : Settled::kFirst;
+    }
+    all.push_back(std::move(settled));
+  }
+  return all;
+}
+
+}  // namespace
+
+// Of equal bounds the deeper one first: it ends sooner. Then what takes less memory.
+bool BranchAndBound::Later::operator()(const Node& a, const Node& b) const {
+  if (a.bound != b.bound) return a.bound > b.bound;
+  if (a.axes.size() != b.axes.size()) return a.axes.size() < b.axes.size();
+  return a.memory > b.memory;
+}
+
+BranchAndBound::BranchAndBound(const Space& space, const RateBound& rates, const Options& options)
+    : space_(space), rates_(rates), options_(options) {
+  tally_.all = space.Count();
+  for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) Admit({{}, {}, mesh, {}});
+}
+
+Picoseconds BranchAndBound::Cutoff() const {
+  if (options_.all || shortest_ == Picoseconds(INT64_MAX)) return Picoseconds(INT64_MAX);
+  return Picoseconds(
+      static_cast<int64_t>(std::ceil(static_cast<double>(shortest_.value()) * (1 - options_.gap))));
+}
+
+bool BranchAndBound::TooLong(Picoseconds bound) const { return bound >= Cutoff(); }
+
+void BranchAndBound::Know(Picoseconds step) { shortest_ = std::min(shortest_, step); }
+
+double BranchAndBound::Below(size_t mesh, const std::vector<AxisSet>& decided) const {
+  double below = space_.Below(mesh, decided.size());
+  const auto number = static_cast<int32_t>(mesh);
+  for (auto at = handed_.lower_bound({number, decided}); at != handed_.end(); ++at) {
+    const bool under =
+        at->first == number && std::equal(decided.begin(), decided.end(), at->second.begin());
+    if (!under) break;
+    --below;
+  }
+  return below;
+}
+
+void BranchAndBound::Admit(Node node) {
+  const double below = Below(node.mesh, node.axes);
+  if (!node.axes.empty() && !space_.Possible(node.axes)) {
+    tally_.impossible += below;
+    return;
+  }
+  node.memory = rates_.Memory(node.mesh, node.axes);
+  if (node.memory > options_.usable) {
+    tally_.memory += below;
+    smallest_too_large_ = std::min(smallest_too_large_.value_or(node.memory), node.memory);
+    return;
+  }
+  node.bound = rates_.Time(node.mesh, node.axes);
+  if (TooLong(node.bound)) {
+    tally_.rates += below;
+    least_left_out_ = std::min(least_left_out_.value_or(node.bound), node.bound);
+    return;
+  }
+  open_.push(std::move(node));
+}
+
+void BranchAndBound::Branch(const Node& node) {
+  for (const AxisSet axes : space_.Choices(node.mesh, node.axes.size())) {
+    Node next{{}, {}, node.mesh, node.axes};
+    next.axes.push_back(axes);
+    Admit(std::move(next));
+  }
+}
+
+void BranchAndBound::Hand(size_t mesh, const std::vector<AxisSet>& axes,
+                          std::deque<Candidate>& queue) {
+  if (!handed_.emplace(static_cast<int32_t>(mesh), axes).second) return;
+  ++tally_.judged;
+  for (std::vector<Settled>& settled : Settlements(space_, axes)) {
+    queue.push_back({static_cast<int32_t>(mesh), axes, std::move(settled)});
+  }
+}
+
+void BranchAndBound::Suggest(const Candidate& candidate) {
+  const auto mesh = static_cast<size_t>(candidate.mesh);
+  for (size_t d = 0; d < candidate.axes.size(); ++d) {
+    const std::vector<AxisSet>& choices = space_.Choices(mesh, d);
+    if (std::ranges::find(choices, candidate.axes[d]) == choices.end()) return;
+    if (!space_.Possible({candidate.axes.begin(), candidate.axes.begin() + d + 1})) return;
+  }
+  if (rates_.Memory(mesh, candidate.axes) > options_.usable) return;
+  if (TooLong(rates_.Time(mesh, candidate.axes))) return;
+  Hand(mesh, candidate.axes, first_);
+}
+
+void BranchAndBound::SuggestNear(const Candidate& candidate) {
+  for (size_t mesh = 0; mesh < space_.meshes().size(); ++mesh) {
+    Candidate other = candidate;
+    other.mesh = static_cast<int32_t>(mesh);
+    Suggest(other);
+  }
+  for (size_t d = 0; d < candidate.axes.size(); ++d) {
+    for (const AxisSet axes : space_.Choices(static_cast<size_t>(candidate.mesh), d)) {
+      Candidate other = candidate;
+      other.axes[d] = axes;
+      Suggest(other);
+    }
+  }
+}
+
+std::optional<Candidate> BranchAndBound::Next() {
+  const auto take = [&](std::deque<Candidate>& queue) {
+    Candidate candidate = std::move(queue.front());
+    queue.pop_front();
+    awaited_.emplace(rates_.Time(static_cast<size_t>(candidate.mesh), candidate.axes), candidate);
+    return candidate;
+  };
+  if (!first_.empty()) return take(first_);
+  while (ready_.empty() && !open_.empty()) {
+    const Node node = open_.top();
+    open_.pop();
+    if (node.axes.size() < space_.decisions()) {
+      if (!TooLong(node.bound)) {
+        Branch(node);
+        continue;
+      }
+    } else if (!TooLong(node.bound)) {
+      Hand(node.mesh, node.axes, ready_);
+      continue;
+    }
+    tally_.rates += Below(node.mesh, node.axes);
+    least_left_out_ = std::min(least_left_out_.value_or(node.bound), node.bound);
+  }
+  if (ready_.empty()) return std::nullopt;
+  return take(ready_);
+}
+
+void BranchAndBound::PutBack(const Candidate& candidate) {
+  std::erase_if(awaited_, [&](const auto& entry) { return entry.second == candidate; });
+  ready_.push_front(candidate);
+}
+
+absl::Status BranchAndBound::CheckBounds(const Candidate& candidate, const Verdict& verdict) const {
+  const auto mesh = static_cast<size_t>(candidate.mesh);
+  const auto broken = [&](std::string_view what, int64_t bound, int64_t simulated) {
+    return absl::InternalError(fmt::format("a bound of {} is {}, but {} was simulated: {}", what,
+                                           bound, simulated, ToString(space_, candidate)));
+  };
+  if (verdict.bound > verdict.step) {
+    return broken("the compiled program", verdict.bound.value(), verdict.step.value());
+  }
+  std::vector<AxisSet> decided;
+  for (size_t d = 0; d <= candidate.axes.size(); ++d) {
+    const Picoseconds time = rates_.Time(mesh, decided);
+    if (time > verdict.step) return broken("rates", time.value(), verdict.step.value());
+    const Bytes memory = rates_.Memory(mesh, decided);
+    if (memory > verdict.peak) return broken("memory", memory.value(), verdict.peak.value());
+    if (d < candidate.axes.size()) decided.push_back(candidate.axes[d]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BranchAndBound::Tell(const Candidate& candidate, const Verdict& verdict) {
+  std::erase_if(awaited_, [&](const auto& entry) { return entry.second == candidate; });
+  ++tally_.candidates;
+  if (verdict.equal) {
+    ++tally_.equal;
+    return absl::OkStatus();
+  }
+  switch (verdict.kind) {
+    case Verdict::Kind::kBounded:
+      ++tally_.bounded;
+      least_left_out_ = std::min(least_left_out_.value_or(verdict.bound), verdict.bound);
+      return absl::OkStatus();
+    case Verdict::Kind::kTooLarge:
+      ++tally_.too_large;
+      smallest_too_large_ = std::min(smallest_too_large_.value_or(verdict.peak), verdict.peak);
+      return absl::OkStatus();
+    case Verdict::Kind::kImpossible:
+      ++tally_.refused;
+      return absl::OkStatus();
+    case Verdict::Kind::kSimulated:
+      break;
+  }
+  RETURN_IF_ERROR(CheckBounds(candidate, verdict));
+  ++tally_.simulated;
+  found_.push_back({candidate, verdict});
+  if (best_ && best_->verdict.step <= verdict.step) return absl::OkStatus();
+  best_ = found_.back();
+  Know(verdict.step);
+  SuggestNear(candidate);
+  return absl::OkStatus();
+}
+
+Picoseconds BranchAndBound::LowerBound() const {
+  Picoseconds least = shortest_;
+  if (least_left_out_) least = std::min(least, *least_left_out_);
+  if (!open_.empty()) least = std::min(least, open_.top().bound);
+  if (!awaited_.empty()) least = std::min(least, awaited_.begin()->first);
+  for (const std::deque<Candidate>* queue : {&first_, &ready_}) {
+    for (const Candidate& candidate : *queue) {
+      least = std::min(least, rates_.Time(static_cast<size_t>(candidate.mesh), candidate.axes));
+    }
+  }
+  return least;
+}
+
+Tally BranchAndBound::tally() const {
+  Tally tally = tally_;
+  tally.waiting =
+      std::max(0.0, tally.all - tally.impossible - tally.memory - tally.rates - tally.judged);
+  return tally;
+}
+
+}  // namespace tpusim::search

@@ -1,0 +1,142 @@
+// Branch and bound over a space of shardings, with a simulator as judge.
+//
+// A node is a mesh and what its first decisions choose; below it are all candidates that go on from
+// there. Nodes wait in the order of their lower bounds. The first is taken: if it is open it
+// branches on its next decision, and branches that are not possible, that cannot fit or that cannot
+// be shorter than what has been found are left out with all that is below them. If it is a
+// candidate it goes to the judge, who first compiles it, as far as it takes to see that it cannot
+// be shorter, or is another candidate in other words.
+//
+// Before that the search takes steps: from candidates that are given to it, and from the best that
+// it knows, it changes one decision after the other for as long as that makes the step shorter. The
+// sooner a short step is known, the more is left out.
+//
+// At any time no candidate is shorter than LowerBound(), of those that were left out and those that
+// wait. It has no processes and no clock: who drives it asks for candidates and tells verdicts.
+#ifndef TPUSIM_WORKLOADS_SEARCH_BRANCH_AND_BOUND_H_
+#define TPUSIM_WORKLOADS_SEARCH_BRANCH_AND_BOUND_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "configs/units.h"
+#include "workloads/search/rate_bound.h"
+#include "workloads/search/space.h"
+
+namespace tpusim::search {
+
+// What the judge says of a candidate.
+struct Verdict {
+  enum class Kind : uint8_t {
+    kSimulated,  // `step`, `peak`
+    kBounded,    // compiled, it cannot be shorter than `bound`
+    kTooLarge,   // it needs `peak` of HBM
+    kImpossible  // the compiler refuses it: `why`
+  };
+  Kind kind = Kind::kImpossible;
+  Picoseconds bound{0}, step{0};
+  Bytes peak{0};
+  bool equal = false;  // another one was the same program on the same devices
+  std::string why;
+};
+
+// Choices of mesh and decisions, by what became of them.
+struct Tally {
+  double all = 0;
+  double impossible = 0;  // an axis twice in an argument, or refused by the compiler
+  double memory = 0;      // arguments alone do not fit
+  double rates = 0;       // by the bound of rates
+  double judged = 0;      // given to the judge
+  double waiting = 0;     // neither, when the search ended
+  // Of the judged, with settlements of their conflicts:
+  int64_t candidates = 0, bounded = 0, equal = 0, too_large = 0, refused = 0, simulated = 0;
+};
+
+struct Found {
+  Candidate candidate;
+  Verdict verdict;
+};
+
+class BranchAndBound {
+ public:
+  struct Options {
+    // Of the best step: candidates that could be shorter by no more than that are left out.
+    double gap = 0;
+    Bytes usable{0};   // HBM that a program may take
+    bool all = false;  // leave nothing out that is possible and might fit
+  };
+  BranchAndBound(const Space& space, const RateBound& rates, const Options& options);
+
+  // Such a step is known from elsewhere: only what is shorter is looked for.
+  void Know(Picoseconds step);
+  // All that differ from it in one decision, or in the mesh, are judged before others.
+  void SuggestNear(const Candidate& candidate);
+  // Is judged before all others, and so is what is near it.
+  void Suggest(const Candidate& candidate);
+
+  // What to judge next. Nothing: all is done, or verdicts are awaited (waiting() says how many).
+  std::optional<Candidate> Next();
+  // Error, one of ours: a bound was above what was simulated.
+  absl::Status Tell(const Candidate& candidate, const Verdict& verdict);
+  // A candidate that was handed out is not judged after all.
+  void PutBack(const Candidate& candidate);
+
+  int64_t awaited() const { return static_cast<int64_t>(awaited_.size()); }
+  // Verdicts that cannot be shorter than that need not be more exact.
+  Picoseconds Cutoff() const;
+  const std::optional<Found>& best() const { return best_; }
+  // Of every candidate of the space that fits.
+  Picoseconds LowerBound() const;
+  Tally tally() const;
+  // All that were simulated.
+  const std::vector<Found>& found() const { return found_; }
+  // The least memory that anything took that did not fit.
+  std::optional<Bytes> smallest_too_large() const { return smallest_too_large_; }
+
+ private:
+  struct Node {
+    Picoseconds bound{0};
+    Bytes memory{0};
+    size_t mesh = 0;
+    std::vector<AxisSet> axes;
+  };
+  struct Later {
+    bool operator()(const Node& a, const Node& b) const;
+  };
+  using Key = std::pair<int32_t, std::vector<AxisSet>>;
+
+  // Choices below a partial one that the judge did not get.
+  double Below(size_t mesh, const std::vector<AxisSet>& decided) const;
+  void Branch(const Node& node);
+  // Adds it to what waits, or counts it as left out.
+  void Admit(Node node);
+  // A complete choice, with every settlement of its conflicts.
+  void Hand(size_t mesh, const std::vector<AxisSet>& axes, std::deque<Candidate>& queue);
+  bool TooLong(Picoseconds bound) const;
+  absl::Status CheckBounds(const Candidate& candidate, const Verdict& verdict) const;
+
+  const Space& space_;
+  const RateBound& rates_;
+  const Options options_;
+  std::priority_queue<Node, std::vector<Node>, Later> open_;
+  std::deque<Candidate> first_, ready_;  // suggested; of the tree
+  std::set<Key> handed_;                 // complete choices that were handed to the judge
+  std::multimap<Picoseconds, Candidate> awaited_;
+  std::optional<Found> best_;
+  Picoseconds shortest_{INT64_MAX};  // of the best, and of what is known from elsewhere
+  std::vector<Found> found_;
+  std::optional<Picoseconds> least_left_out_;
+  std::optional<Bytes> smallest_too_large_;
+  Tally tally_;
+};
+
+}  // namespace tpusim::search
+
+#endif  // TPUSIM_WORKLOADS_SEARCH_BRANCH_AND_BOUND_H_

@@ -1,0 +1,149 @@
+#include "workloads/search/compiled_bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "configs/memory.h"
+#include "configs/status_macros.h"
+#include "workloads/cost/collective_decisions.h"
+#include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/product.h"
+#include "workloads/search/matrix_time.h"
+
+namespace tpusim::search {
+namespace {
+
+using hlo::Computation;
+using hlo::Execution;
+using hlo::Instruction;
+
+// In seconds.
+struct Least {
+  double serial = 0;
+  // Of collectives that go over the same links: those of one kind in the same groups.
+  std::map<std::string, double> links;
+
+  void Add(const Least& other, double times) {
+    serial += times * other.serial;
+    for (const auto& [which, seconds] : other.links) links[which] += times * seconds;
+  }
+  double Longest() const {
+    double longest = serial;
+    for (const auto& [which, seconds] : links) longest = std::max(longest, seconds);
+    return longest;
+  }
+};
+
+class Walk {
+ public:
+  Walk(const target::Target& target, cost::ChipCostModel& costs)
+      : target_(target), costs_(costs), room_(target.FastMemory().usable(target.chip())) {}
+
+  absl::StatusOr<Least> Of(const Computation& computation) {
+    const auto known = known_.find(&computation);
+    if (known != known_.end()) return known->second;
+    Least least;
+    for (const Instruction* i : computation.instructions()) {
+      ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(*i));
+      switch (execution) {
+        case Execution::kKernel: {
+          ASSIGN_OR_RETURN(const double seconds, OfKernel(*i));
+          least.serial += seconds;
+          break;
+        }
+        case Execution::kCollective: {
+          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
+                           costs_.collectives().Find(*i));
+          const double on_links = OnLinks(*entry);
+          least.serial += ToSeconds(collectives::UseOf(*entry->decision).latency) + on_links;
+          least.links[LinksOf(*i)] += on_links;
+          break;
+        }
+        case Execution::kStart: {
+          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
+                           costs_.collectives().Find(*i));
+          least.links[LinksOf(*i)] += OnLinks(*entry);
+          break;
+        }
+        case Execution::kLoop: {
+          ASSIGN_OR_RETURN(const int64_t trips, costs_.TripsOf(*i));
+          for (const Computation* called : i->called()) {
+            ASSIGN_OR_RETURN(const Least body, Of(*called));
+            least.Add(body, static_cast<double>(trips));
+          }
+          break;
+        }
+        case Execution::kCall:
+          for (const Computation* called : i->called()) {
+            ASSIGN_OR_RETURN(const Least body, Of(*called));
+            least.Add(body, 1);
+          }
+          break;
+        case Execution::kBranch:  // any of them, or none of what they have in common
+        case Execution::kNothing:
+        case Execution::kScalar:
+        case Execution::kCopyStart:
+        case Execution::kDone:
+        case Execution::kTransfer:
+          break;
+      }
+    }
+    return known_[&computation] = least;
+  }
+
+ private:
+  static std::string LinksOf(const Instruction& collective) {
+    return fmt::format("{} {}", hlo::OpcodeName(collective.opcode()),
+                       cost::GroupsKeyOf(hlo::WrappedBy(collective)));
+  }
+
+  // At the nominal rate of the links, whatever memory its arrays lie in.
+  static double OnLinks(const cost::CollectiveDecisions::Entry& entry) {
+    return ToSeconds(collectives::InfoOf(*entry.decision).bound);
+  }
+
+  absl::StatusOr<double> OfKernel(const Instruction& kernel) {
+    ASSIGN_OR_RETURN(const kernels::KernelCost cost, costs_.KernelOf(kernel));
+    std::vector<Bytes> arrays;  // operands, then results
+    const auto add = [&](const hlo::Shape& shape) {
+      for (const hlo::Shape* leaf : hlo::Leaves(shape)) arrays.push_back(leaf->ByteSize());
+    };
+    for (const Instruction* operand : kernel.operands()) add(operand->shape());
+    add(kernel.shape());
+    Bytes moved(0);
+    if (std::ranges::any_of(arrays, [&](Bytes bytes) { return bytes > room_; })) {
+      ASSIGN_OR_RETURN(const kernels::PlaceableKernel* placeable,
+                       costs_.PlaceableOf(kernel, target_.FastMemory().number));
+      // Of a large array it may read a part; what it reads again depends on its tiles.
+      for (size_t i = 0; i < std::min(arrays.size(), placeable->arrays()); ++i) {
+        if (arrays[i] > room_) moved += std::min(arrays[i], placeable->MovedOf(i));
+      }
+    }
+    const double memory =
+        static_cast<double>(moved.value()) / target_.chip().hbm.bytes_per_second.value();
+    const Instruction* product = kernels::ProductIn(kernel);
+    const double matrix = product != nullptr ? MatrixSeconds(*product, target_) : 0;
+    return std::min(std::max(memory, matrix), ToSeconds(cost.time));
+  }
+
+  const target::Target& target_;
+  cost::ChipCostModel& costs_;
+  const Bytes room_;
+  std::map<const Computation*, Least> known_;
+};
+
+}  // namespace
+
+absl::StatusOr<Picoseconds> CompiledBound(const hlo::Module& module, const target::Target& target,
+                                          cost::ChipCostModel& costs) {
+  ASSIGN_OR_RETURN(const Least least, Walk(target, costs).Of(*module.entry()));
+  return Picoseconds(static_cast<int64_t>(std::floor(least.Longest() * 1e12)));
+}
+
+}  // namespace tpusim::search

@@ -1,0 +1,88 @@
+#include "workloads/search/rate_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "workloads/hlo/ir/attributes.h"
+
+namespace tpusim::search {
+namespace {
+
+constexpr double kPicosecondsPerSecond = 1e12;
+
+}  // namespace
+
+RateBound::RateBound(const Program& program, const Space& space) : space_(space) {
+  for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
+    std::vector<AxisSet>& any = any_.emplace_back(space.decisions(), 0);
+    for (size_t d = 0; d < space.decisions(); ++d) {
+      for (const AxisSet axes : space.Choices(mesh, d)) any[d] |= axes;
+    }
+  }
+  using Key = std::pair<std::set<int32_t>, std::set<std::string>>;
+  std::map<Key, double> products, arguments;
+  const auto key_of = [&](const auto& decisions, const std::set<std::string>& axes) {
+    Key key{{}, axes};
+    for (const int32_t decision : decisions) {
+      if (space.InSpace(decision) >= 0) key.first.insert(space.InSpace(decision));
+    }
+    return key;
+  };
+  for (const Product& product : program.products) {
+    const bool kept = space.keeps_constraints();
+    products[key_of(product.reach.decisions,
+                    kept ? product.reach.axes : std::set<std::string>())] += product.seconds;
+  }
+  const auto& memories = program.imported.workload.argument_memory_kinds();
+  for (size_t n = 0; n < program.decisions.arguments.size(); ++n) {
+    const sharding::DecidedArgument& argument = program.decisions.arguments[n];
+    const bool on_host = static_cast<int>(n) < memories.size() &&
+                         hlo::IsHostMemoryKind(memories[static_cast<int>(n)]);
+    if (on_host) continue;
+    arguments[key_of(argument.decisions, {})] +=
+        static_cast<double>(argument.shape.ByteSize().value());
+  }
+  const auto groups_of = [&](const std::map<Key, double>& amounts) {
+    std::vector<Group> groups;
+    for (const auto& [key, amount] : amounts) {
+      Group group{{key.first.begin(), key.first.end()}, amount, {}};
+      for (const MeshAxes& mesh : space.meshes()) {
+        AxisSet& stated = group.stated.emplace_back(0);
+        for (size_t i = 0; i < mesh.size(); ++i) {
+          if (key.second.contains(mesh[i].name)) stated |= AxisSet{1} << i;
+        }
+      }
+      groups.push_back(std::move(group));
+    }
+    return groups;
+  };
+  products_ = groups_of(products);
+  arguments_ = groups_of(arguments);
+}
+
+double RateBound::Least(const std::vector<Group>& groups, size_t mesh,
+                        const std::vector<AxisSet>& decided) const {
+  double least = 0;
+  for (const Group& group : groups) {
+    AxisSet axes = group.stated[mesh];
+    for (const int32_t d : group.decisions) {
+      const auto number = static_cast<size_t>(d);
+      axes |= number < decided.size() ? decided[number] : any_[mesh][number];
+    }
+    least += group.amount / static_cast<double>(SizeOf(space_.meshes()[mesh], axes));
+  }
+  return least;
+}
+
+Picoseconds RateBound::Time(size_t mesh, const std::vector<AxisSet>& decided) const {
+  return Picoseconds(static_cast<int64_t>(Least(products_, mesh, decided) * kPicosecondsPerSecond));
+}
+
+Bytes RateBound::Memory(size_t mesh, const std::vector<AxisSet>& decided) const {
+  return Bytes(static_cast<int64_t>(Least(arguments_, mesh, decided)));
+}
+
+}  // namespace tpusim::search

@@ -1,0 +1,216 @@
+#include "workloads/search/space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::search {
+namespace {
+
+// Bits of `together_`.
+constexpr size_t kMostDecisions = 64;
+
+// All ways to write `devices` as a product of `sizes.size()` factors, in order.
+void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
+               const std::function<void(const std::vector<int64_t>&)>& visit) {
+  if (axis + 1 == sizes.size()) {
+    sizes[axis] = devices;
+    visit(sizes);
+    return;
+  }
+  for (int64_t size = 1; size <= devices; ++size) {
+    if (devices % size != 0) continue;
+    sizes[axis] = size;
+    Factorize(devices / size, axis + 1, sizes, visit);
+  }
+}
+
+// Those of the axes in every order. Axes of size 1 split nothing: meshes that differ only in where
+// they have them are one, and where names do not matter, meshes that differ only in names.
+std::vector<MeshAxes> MeshesOf(const SpaceOptions& options) {
+  if (!options.mesh.empty()) return {options.mesh};
+  std::vector<MeshAxes> meshes;
+  std::set<std::vector<std::pair<std::string, int64_t>>> seen;
+  std::vector<size_t> order(options.axes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  do {
+    std::vector<int64_t> sizes(order.size());
+    Factorize(options.devices, 0, sizes, [&](const std::vector<int64_t>& made) {
+      MeshAxes mesh;
+      std::vector<std::pair<std::string, int64_t>> key;
+      for (size_t i = 0; i < order.size(); ++i) {
+        mesh.push_back({options.axes[order[i]], made[i]});
+        if (made[i] == 1) continue;
+        key.emplace_back(options.keeps_constraints ? mesh.back().name : "", made[i]);
+      }
+      if (seen.insert(key).second) meshes.push_back(std::move(mesh));
+    });
+  } while (std::ranges::next_permutation(order).found);
+  return meshes;
+}
+
+AxisSet Real(const MeshAxes& mesh) {
+  AxisSet real = 0;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if (mesh[i].size > 1) real |= AxisSet{1} << i;
+  }
+  return real;
+}
+
+// Whether a statement about dimensions of this decision has these axes.
+bool Says(const StatedDim& stated, const MeshAxes& mesh, AxisSet axes) {
+  AxisSet said = 0;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if (mesh[i].size > 1 && std::ranges::find(stated.axes, mesh[i].name) != stated.axes.end()) {
+      said |= AxisSet{1} << i;
+    }
+  }
+  return said == axes;
+}
+
+// Error: an axis that no mesh has.
+absl::Status CheckAxes(std::string_view option, const std::vector<StatedDim>& stated,
+                       const MeshAxes& mesh) {
+  std::vector<std::string> names;
+  for (const sharding::MeshAxis& axis : mesh) names.push_back(axis.name);
+  for (const StatedDim& dim : stated) {
+    for (const std::string& axis : dim.axes) {
+      if (std::ranges::find(names, axis) != names.end()) continue;
+      return UserError(fmt::format("{} {}: meshes have no axis '{}'; theirs are {}", option,
+                                   dim.text, axis, fmt::join(names, ", ")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ToString(const MeshAxes& mesh) {
+  std::vector<std::string> axes;
+  for (const sharding::MeshAxis& axis : mesh) {
+    axes.push_back(fmt::format("{}={}", axis.name, axis.size));
+  }
+  return fmt::format("{}", fmt::join(axes, ","));
+}
+
+int64_t SizeOf(const MeshAxes& mesh, AxisSet axes) {
+  int64_t size = 1;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if ((axes >> i & 1) != 0) size *= mesh[i].size;
+  }
+  return size;
+}
+
+absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceOptions& options) {
+  Space space;
+  space.program_ = &program;
+  space.keeps_constraints_ = options.keeps_constraints;
+  space.meshes_ = MeshesOf(options);
+  ASSIGN_OR_RETURN(const std::vector<StatedDim> fixed, DimsOf("--fix", options.fixed, program));
+  ASSIGN_OR_RETURN(const std::vector<StatedDim> forbidden,
+                   DimsOf("--forbid", options.forbidden, program));
+  RETURN_IF_ERROR(CheckAxes("--fix", fixed, space.meshes_[0]));
+  RETURN_IF_ERROR(CheckAxes("--forbid", forbidden, space.meshes_[0]));
+  const auto is_of = [](int32_t decision) {
+    return [decision](const StatedDim& dim) { return dim.decision == decision; };
+  };
+  Bytes most(0), most_of_arguments(0);
+  for (const sharding::Decision& decision : program.all) {
+    most = std::max(most, decision.bytes);
+    most_of_arguments = std::max(most_of_arguments, decision.argument_bytes);
+  }
+  space.in_space_.assign(program.all.size(), -1);
+  for (size_t d = 0; d < program.all.size() && space.decisions_.size() < kMostDecisions; ++d) {
+    const sharding::Decision& decision = program.all[d];
+    const auto number = static_cast<int32_t>(d);
+    const bool stated = std::ranges::any_of(fixed, is_of(number));
+    if (!stated && Ratio(decision.bytes, most) < options.least_share &&
+        Ratio(decision.argument_bytes, most_of_arguments) < options.least_share) {
+      continue;
+    }
+    space.in_space_[d] = static_cast<int32_t>(space.decisions_.size());
+    space.decisions_.push_back(number);
+  }
+  std::erase_if(space.meshes_, [&](const MeshAxes& mesh) {
+    std::vector<std::vector<AxisSet>> choices;
+    for (const int32_t number : space.decisions_) {
+      std::vector<AxisSet>& of = choices.emplace_back();
+      const AxisSet real = Real(mesh);
+      for (AxisSet axes = 0; axes <= real; ++axes) {
+        if ((axes & ~real) != 0) continue;
+        if (program.all[number].divisor % SizeOf(mesh, axes) != 0) continue;
+        const auto says = [&](const StatedDim& dim) { return Says(dim, mesh, axes); };
+        const auto other = [&](const StatedDim& dim) {
+          return dim.decision == number && !says(dim);
+        };
+        const auto same = [&](const StatedDim& dim) { return dim.decision == number && says(dim); };
+        if (std::ranges::any_of(fixed, other) || std::ranges::any_of(forbidden, same)) continue;
+        of.push_back(axes);
+      }
+      if (of.empty()) return true;
+    }
+    space.choices_.push_back(std::move(choices));
+    return false;
+  });
+  if (space.meshes_.empty()) {
+    return UserError(NothingLeft(options.fixed, options.forbidden, MeshesOf(options)));
+  }
+  space.together_.assign(space.decisions_.size(), 0);
+  for (const sharding::DecidedArgument& argument : program.arguments) {
+    for (const int32_t a : argument.decisions) {
+      for (const int32_t b : argument.decisions) {
+        const int32_t in_a = space.InSpace(a), in_b = space.InSpace(b);
+        if (in_a >= 0 && in_b >= 0 && in_a != in_b) {
+          space.together_[in_a] |= uint64_t{1} << static_cast<uint32_t>(in_b);
+        }
+      }
+    }
+  }
+  for (size_t c = 0; c < program.conflicts.size(); ++c) {
+    const sharding::Conflict& conflict = program.conflicts[c];
+    const int32_t first = space.InSpace(conflict.first), second = space.InSpace(conflict.second);
+    if (first < 0 || second < 0 || conflict.places.empty()) continue;
+    if ((space.together_[first] >> static_cast<uint32_t>(second) & 1) != 0) continue;
+    if (Ratio(conflict.bytes, most) < options.least_share) continue;
+    space.conflicts_.push_back({first, second, static_cast<int32_t>(c)});
+  }
+  return space;
+}
+
+bool Space::Possible(const std::vector<AxisSet>& axes) const {
+  const size_t last = axes.size() - 1;
+  for (size_t d = 0; d < last; ++d) {
+    if ((together_[last] >> d & 1) != 0 && (axes[d] & axes[last]) != 0) return false;
+  }
+  return true;
+}
+
+double Space::Below(size_t mesh, size_t decided) const {
+  double count = 1;
+  for (size_t d = decided; d < decisions_.size(); ++d) {
+    count *= static_cast<double>(choices_[mesh][d].size());
+  }
+  return count;
+}
+
+double Space::Count() const {
+  double count = 0;
+  for (size_t mesh = 0; mesh < meshes_.size(); ++mesh) count += Below(mesh, 0);
+  return count;
+}
+
+std::vector<size_t> Space::Conflicts(const std::vector<AxisSet>& axes) const {
+  std::vector<size_t> active;
+  for (size_t c = 0; c < conflicts_.size(); ++c) {
+    if ((axes[conflicts_[c].first] & axes[conflicts_[c].second]) != 0) active.push_back(c);
+  }
+  return active;
+}
+
+}  // namespace tpusim::search

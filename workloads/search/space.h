@@ -1,0 +1,105 @@
+// The shardings that a search chooses from.
+//
+//   mesh         sizes for the named axes, in each order: all that fill the slice
+//   decisions    of each (sharding/decisions.h), the axes that split its dimensions, in the order
+//                of the mesh
+//   settlements  of a candidate's conflicts: by propagation, or by constraints that give the axis
+//                to the one or to the other decision
+//
+// A candidate has a choice of each. It is not possible where an axis would split two dimensions of
+// one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
+//
+// What is counted are choices of mesh and decisions; those that are excluded are so with all
+// settlements of their conflicts.
+#ifndef TPUSIM_WORKLOADS_SEARCH_SPACE_H_
+#define TPUSIM_WORKLOADS_SEARCH_SPACE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/search/stated_dims.h"
+#include "workloads/sharding/decisions.h"
+#include "workloads/sharding/sharding.h"
+
+namespace tpusim::search {
+
+// A set of axes of a mesh: bit i is axis i.
+using AxisSet = uint32_t;
+
+using MeshAxes = std::vector<sharding::MeshAxis>;
+// "data=16,model=16", as --mesh has it.
+std::string ToString(const MeshAxes& mesh);
+int64_t SizeOf(const MeshAxes& mesh, AxisSet axes);  // shards that they make
+
+struct SpaceOptions {
+  int64_t devices = 1;
+  std::vector<std::string> axes;  // names of the axes of the mesh
+  MeshAxes mesh;                  // none: all of those axes
+  // The program's own constraints stay, by the names of axes. Else they are stated anew, as the
+  // decisions have it.
+  bool keeps_constraints = false;
+  std::vector<StatedDims> fixed, forbidden;
+  // Decisions with fewer bytes than this share of the largest one's, in all values and in
+  // arguments, are left whole.
+  double least_share = 0.005;
+};
+
+// How the conflicts of a candidate are settled.
+enum class Settled : int8_t { kByPropagation, kFirst, kSecond };
+
+struct Candidate {
+  int32_t mesh = 0;                // of the space
+  std::vector<AxisSet> axes;       // by decision of the space
+  std::vector<Settled> conflicts;  // by conflict of the space; none: all by propagation
+
+  bool operator==(const Candidate&) const = default;
+};
+
+// A conflict that constraints can settle: not one between dimensions of an argument.
+struct OpenConflict {
+  int32_t first = 0, second = 0;  // decisions of the space
+  int32_t conflict = 0;           // of the program's
+};
+
+class Space {
+ public:
+  // Errors: a decision that is fixed has no such choice on any mesh, or all are forbidden; names
+  // of arguments that the program has not.
+  static absl::StatusOr<Space> Of(const sharding::Decisions& program, const SpaceOptions& options);
+
+  const sharding::Decisions& program() const { return *program_; }
+  const std::vector<MeshAxes>& meshes() const { return meshes_; }
+  size_t decisions() const { return decisions_.size(); }
+  // The program's decision that decision `d` of the space is.
+  const sharding::Decision& Decision(size_t d) const { return program_->all[decisions_[d]]; }
+  int32_t NumberOf(size_t d) const { return decisions_[d]; }
+  // The space's number of a decision of the program; -1: it is left whole.
+  int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
+  const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }
+  const std::vector<OpenConflict>& conflicts() const { return conflicts_; }
+  bool keeps_constraints() const { return keeps_constraints_; }
+
+  // Whether decision `axes.size() - 1` goes with those before it.
+  bool Possible(const std::vector<AxisSet>& axes) const;
+  // Choices of mesh and decisions, whether possible or not; of those below a partial choice of
+  // `decided` decisions.
+  double Count() const;
+  double Below(size_t mesh, size_t decided) const;
+  // The conflicts that are some: both decisions have an axis in common.
+  std::vector<size_t> Conflicts(const std::vector<AxisSet>& axes) const;
+
+ private:
+  const sharding::Decisions* program_ = nullptr;
+  std::vector<MeshAxes> meshes_;
+  std::vector<int32_t> decisions_, in_space_;
+  std::vector<std::vector<std::vector<AxisSet>>> choices_;  // by mesh, by decision
+  std::vector<uint64_t> together_;  // by decision, those that share an argument, as bits
+  std::vector<OpenConflict> conflicts_;
+  bool keeps_constraints_ = false;
+};
+
+}  // namespace tpusim::search
+
+#endif  // TPUSIM_WORKLOADS_SEARCH_SPACE_H_

@@ -1,0 +1,192 @@
+#include "workloads/search/statements.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace tpusim::search {
+namespace {
+
+using Dims = std::vector<std::vector<std::string>>;
+
+std::vector<std::string> NamesOf(const MeshAxes& mesh, AxisSet axes) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if ((axes >> i & 1) != 0) names.push_back(mesh[i].name);
+  }
+  return names;
+}
+
+// What splits each dimension of an array where every axis splits one: the first that has it,
+// unless a conflict is settled otherwise.
+class Dealt {
+ public:
+  Dealt(const Space& space, const Candidate& candidate) : space_(space), candidate_(candidate) {
+    for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
+      const OpenConflict& conflict = space.conflicts()[c];
+      if (candidate.conflicts[c] == Settled::kFirst) {
+        wins_[{conflict.first, conflict.second}] = true;
+      } else if (candidate.conflicts[c] == Settled::kSecond) {
+        wins_[{conflict.second, conflict.first}] = true;
+      }
+    }
+  }
+
+  std::vector<AxisSet> Of(const std::vector<int32_t>& decisions) const {
+    std::vector<AxisSet> axes(decisions.size(), 0);
+    for (size_t d = 0; d < decisions.size(); ++d) axes[d] = Wanted(decisions[d]);
+    const std::vector<AxisSet> wanted = axes;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      for (size_t other = 0; other < axes.size(); ++other) {
+        if (other != d && Loses(decisions, d, other)) axes[d] &= ~wanted[other];
+      }
+    }
+    return axes;
+  }
+
+ private:
+  AxisSet Wanted(int32_t decision) const {
+    const int32_t number = space_.InSpace(decision);
+    return number < 0 ? 0 : candidate_.axes[static_cast<size_t>(number)];
+  }
+  bool Loses(const std::vector<int32_t>& decisions, size_t d, size_t other) const {
+    const int32_t mine = space_.InSpace(decisions[d]), theirs = space_.InSpace(decisions[other]);
+    if (mine < 0 || theirs < 0) return false;
+    if (wins_.contains({mine, theirs})) return false;
+    return wins_.contains({theirs, mine}) || other < d;
+  }
+
+  const Space& space_;
+  const Candidate& candidate_;
+  std::map<std::pair<int32_t, int32_t>, bool> wins_;
+};
+
+Dims NamesOf(const MeshAxes& mesh, const std::vector<AxisSet>& axes) {
+  Dims dims;
+  for (const AxisSet set : axes) dims.push_back(NamesOf(mesh, set));
+  return dims;
+}
+
+// Of these axes, those in front that divide the dimension.
+AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
+  AxisSet dividing = 0;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if ((axes >> i & 1) == 0) continue;
+    if (size % SizeOf(mesh, dividing | AxisSet{1} << i) != 0) break;
+    dividing |= AxisSet{1} << i;
+  }
+  return dividing;
+}
+
+sharding::StatedConstraint Stated(const std::string& value, Dims dims) {
+  sharding::StatedConstraint stated;
+  stated.values = {value};
+  stated.text = fmt::format("{}={}", value, SpecText(dims));
+  stated.dims = std::move(dims);
+  stated.is_spec = true;
+  return stated;
+}
+
+}  // namespace
+
+std::string SpecText(const Dims& dims) {
+  std::vector<std::string> entries;
+  for (const std::vector<std::string>& axes : dims) {
+    if (axes.empty()) {
+      entries.emplace_back("None");
+    } else if (axes.size() == 1) {
+      entries.push_back(fmt::format("'{}'", axes[0]));
+    } else {
+      entries.push_back(fmt::format("('{}')", fmt::join(axes, "', '")));
+    }
+  }
+  while (!entries.empty() && entries.back() == "None") entries.pop_back();
+  return fmt::format("P({})", fmt::join(entries, ", "));
+}
+
+Statements StatementsOf(const Space& space, const Candidate& candidate) {
+  Statements statements;
+  statements.mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
+  const Dealt dealt(space, candidate);
+  for (const sharding::DecidedArgument& argument : space.program().arguments) {
+    if (argument.decisions.empty()) continue;
+    statements.arguments.push_back(
+        Stated(argument.name, NamesOf(statements.mesh, dealt.Of(argument.decisions))));
+  }
+  std::map<std::string, const sharding::Place*> places;
+  if (!space.keeps_constraints()) {
+    for (const sharding::Place& place : space.program().constraints) places[place.value] = &place;
+  }
+  for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
+    if (candidate.conflicts[c] == Settled::kByPropagation) continue;
+    const int32_t conflict = space.conflicts()[c].conflict;
+    for (const sharding::Place& place : space.program().conflicts[conflict].places) {
+      places[place.value] = &place;
+    }
+  }
+  for (const auto& [value, place] : places) {
+    std::vector<AxisSet> axes = dealt.Of(place->decisions);
+    for (size_t d = 0; d < axes.size(); ++d) {
+      axes[d] = Dividing(statements.mesh, axes[d], place->shape.dims[d]);
+    }
+    statements.constraints.push_back(Stated(value, NamesOf(statements.mesh, axes)));
+    statements.places.push_back(*place);
+  }
+  return statements;
+}
+
+std::vector<Candidate> OwnCandidates(const Space& space, const Program& program) {
+  // By decision, what the first argument says that has it.
+  std::vector<std::optional<std::vector<std::string>>> said(space.decisions());
+  for (size_t n = 0; n < program.own.size(); ++n) {
+    for (size_t d = 0; d < program.own[n].size(); ++d) {
+      const int32_t decision = space.InSpace(program.decisions.arguments[n].decisions[d]);
+      if (decision >= 0 && !said[decision]) said[decision] = program.own[n][d];
+    }
+  }
+  std::vector<Candidate> candidates;
+  for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
+    Candidate candidate{static_cast<int32_t>(mesh), {}, {}};
+    for (const std::optional<std::vector<std::string>>& names : said) {
+      AxisSet& axes = candidate.axes.emplace_back(0);
+      for (size_t i = 0; names && i < space.meshes()[mesh].size(); ++i) {
+        const sharding::MeshAxis& axis = space.meshes()[mesh][i];
+        if (axis.size > 1 && std::ranges::find(*names, axis.name) != names->end()) {
+          axes |= AxisSet{1} << i;
+        }
+      }
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  // Its own mesh first.
+  std::ranges::stable_partition(candidates, [&](const Candidate& candidate) {
+    return space.meshes()[static_cast<size_t>(candidate.mesh)] == program.mesh.axes;
+  });
+  return candidates;
+}
+
+std::string ToString(const Space& space, const Candidate& candidate) {
+  const MeshAxes& mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
+  std::vector<std::string> parts = {ToString(mesh)};
+  for (size_t d = 0; d < space.decisions(); ++d) {
+    if (candidate.axes[d] == 0) continue;
+    parts.push_back(fmt::format("{}: {}", space.Decision(d).name,
+                                fmt::join(NamesOf(mesh, candidate.axes[d]), ",")));
+  }
+  for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
+    if (candidate.conflicts[c] == Settled::kByPropagation) continue;
+    const OpenConflict& conflict = space.conflicts()[c];
+    const bool first = candidate.conflicts[c] == Settled::kFirst;
+    parts.push_back(fmt::format(
+        "{} before {}",
+        space.Decision(static_cast<size_t>(first ? conflict.first : conflict.second)).name,
+        space.Decision(static_cast<size_t>(first ? conflict.second : conflict.first)).name));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+}  // namespace tpusim::search

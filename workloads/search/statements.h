@@ -1,0 +1,39 @@
+// What a candidate is to the compiler: --mesh, --shard and --constrain.
+//
+// Every argument is stated, also those that are whole, so that nothing of the program's own
+// shardings of arguments stays, and so are the constraints that it has, unless they are kept.
+// Settled conflicts are constraints where values are made that have both dimensions.
+#ifndef TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
+#define TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "workloads/search/program.h"
+#include "workloads/search/space.h"
+#include "workloads/sharding/stated_constraints.h"
+
+namespace tpusim::search {
+
+struct Statements {
+  MeshAxes mesh;
+  std::vector<sharding::StatedConstraint> arguments, constraints;
+  // Of each constraint, where in the program its values are made.
+  std::vector<sharding::Place> places;
+};
+
+Statements StatementsOf(const Space& space, const Candidate& candidate);
+
+// What the program itself says of its arguments, on every mesh of the space, as far as decisions
+// can say it.
+std::vector<Candidate> OwnCandidates(const Space& space, const Program& program);
+
+// "P('data', None)": a PartitionSpec, without whole dimensions at its end.
+std::string SpecText(const std::vector<std::vector<std::string>>& dims);
+
+// All of a candidate in a line: what names it in a store and in messages.
+std::string ToString(const Space& space, const Candidate& candidate);
+
+}  // namespace tpusim::search
+
+#endif  // TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
