@@ -153,4 +153,3 @@ def test_what_cannot_be_is_one_line(rejects, tmp_path: pathlib.Path):
     text = tmp_path / "text"
     text.write_text("no database, and long enough to be sure that it is none: " + "x" * 100)
     assert "file is not a database" in rejects("shard", mlp, "--store", str(text))
-
