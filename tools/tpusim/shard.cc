@@ -174,9 +174,11 @@ Command AddShard(CLI::App& parent) {
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
   app->add_flag("--all", find.all, "Simulate also what cannot be the best");
-  app->add_option("--seconds", find.seconds, "When to stop with what is found")
+  app->add_option("--seconds", find.seconds,
+                  "When to stop with what is found, for each slice; 0: when all is decided")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app->add_option("--jobs", find.jobs, "Processes (default: the processors)")
       ->type_name("N")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -27,17 +32,34 @@ using hlo::Opcode;
 using hlo::PrimitiveType;
 using hlo::Shape;
 
-// Bytes of a rows x columns window, in whole tiles.
-Bytes TileBytes(const target::Target& target, PrimitiveType type, int64_t batch, int64_t rows,
-                int64_t columns) {
-  // Narrow arrays lie with their long side along the lanes.
-  return std::min(target.PaddedSize(hlo::MakeShape(type, {rows, columns})),
-                  target.PaddedSize(hlo::MakeShape(type, {columns, rows}))) *
-         batch;
-}
+// Bytes of rows x columns windows, in whole tiles. A search asks for the same ones many times.
+class TileBytes {
+ public:
+  explicit TileBytes(const target::Target& target) : target_(target) {}
+  Bytes Of(PrimitiveType type, int64_t rows, int64_t columns) const {
+    const auto [known, fresh] = known_.try_emplace({type, rows, columns}, Bytes(0));
+    // Narrow arrays lie with their long side along the lanes.
+    if (fresh) {
+      known->second = std::min(target_.PaddedSize(hlo::MakeShape(type, {rows, columns})),
+                               target_.PaddedSize(hlo::MakeShape(type, {columns, rows})));
+    }
+    return known->second;
+  }
+
+ private:
+  const target::Target& target_;
+  mutable std::map<std::tuple<PrimitiveType, int64_t, int64_t>, Bytes> known_;
+};
 
 // Grid dimensions, outermost first. K is innermost, so that partial sums stay.
 enum GridIndex : uint32_t { kBatch = 0, kOuter = 1, kInner = 2, kContract = 3 };
+
+// Steps along the dimensions of a product, columns outermost or rows.
+struct Grid {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool n_outer = true;
+  Picoseconds bound{0};  // no kernel of it is shorter
+};
 
 struct Sides {
   std::vector<int> lhs, rhs, epilogue;
@@ -51,6 +73,7 @@ class DotKernelBuilder {
                    const Product& product, int weights)
       : view_(view),
         target_(target),
+        tiles_(target),
         dot_(dot),
         weights_(weights),
         p_(product),
@@ -69,6 +92,15 @@ class DotKernelBuilder {
     used.insert(sides_.rhs.begin(), sides_.rhs.end());
     for (int n = 0; n < static_cast<int>(view.inputs.size()); ++n) {
       if (!used.contains(n)) sides_.epilogue.push_back(n);
+    }
+    for (const KernelInput& input : view.inputs) {
+      inputs_.push_back({input.value->shape().element_type, kernels::ElementsOf(input),
+                         BytesOf(input, target), input.space});
+    }
+    for (const KernelOutput& output : view.outputs) {
+      outputs_.push_back({output.written.element_type,
+                          static_cast<double>(output.written.ElementCount()),
+                          BytesOf(output, target), output.space});
     }
     waits_for_product_ = std::any_of(view.members.begin(), view.members.end(), [&](const auto* m) {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
@@ -117,11 +149,12 @@ class DotKernelBuilder {
     return absl::OkStatus();
   }
 
-  isa::Kernel Build(int64_t batch_count, int64_t m_count, int64_t n_count, int64_t k_count,
-                    bool n_outer, Bytes& scratch) const {
-    Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
-    const Split n = SplitExtent(p_.n, unit_n_, n_count);
-    Split k = SplitExtent(p_.k, unit_k_, k_count);
+  // Nothing where it takes more VMEM than `room`. Its windows have no names yet.
+  std::optional<isa::Kernel> Build(const Grid& grid, Bytes room) const {
+    const bool n_outer = grid.n_outer;
+    Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, grid.m);
+    const Split n = SplitExtent(p_.n, unit_n_, grid.n);
+    Split k = SplitExtent(p_.k, unit_k_, grid.k);
     // Uneven groups: blocks of one group after the other make one dimension. The
     // side that is the same for all blocks of a group moves with few of them: it
     // counts with its share in each.
@@ -136,11 +169,11 @@ class DotKernelBuilder {
       const double share = static_cast<double>(p_.groups.size()) / static_cast<double>(blocks);
       if (p_.groups_of_k) {
         out_share = share;
-      } else if (k_count == 1 && (n_outer || n.dim.count == 1)) {
+      } else if (grid.k == 1 && (n_outer || n.dim.count == 1)) {
         rhs_share = share;
       }
     }
-    const Split b = SplitExtent(p_.batch, 1, batch_count);
+    const Split b = SplitExtent(p_.batch, 1, grid.batch);
     const uint32_t m_bit = 1U << (n_outer ? kInner : kOuter);
     const uint32_t n_bit = 1U << (n_outer ? kOuter : kInner);
     const uint32_t k_bit = 1U << kContract, b_bit = 1U << kBatch;
@@ -164,21 +197,24 @@ class DotKernelBuilder {
                         p_.rhs_density * rhs_share};
     const SideBlock out{out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
                         out_share};
+    kernel.windows.reserve(inputs_.size() + outputs_.size());
     for (int i : sides_.lhs) AddInput(kernel, i, lhs);
     const size_t first_rhs = kernel.windows.size();
     for (int i : sides_.rhs) AddInput(kernel, i, rhs);
     const size_t first_out = kernel.windows.size();
     for (int i : sides_.epilogue) AddInput(kernel, i, out);
-    for (const KernelOutput& output : view_.outputs) AddOutput(kernel, output, out);
+    for (const Array& output : outputs_) {
+      kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output, out));
+    }
     for (isa::Window& w : kernel.windows) {
       if ((w.moves_with & b_bit) != 0) w.bytes = w.bytes * b.block;
     }
     FitBuffers(kernel);
 
     // Partial sums of a split K stay in VMEM, 32 bits wide.
-    scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
-                  ? TileBytes(target_, PrimitiveType::kF32, b.block, m.block, n.block)
-                  : Bytes(0);
+    Bytes scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
+                        ? tiles_.Of(PrimitiveType::kF32, m.block, n.block) * b.block
+                        : Bytes(0);
     // A side that counts with a share takes all of its room.
     for (size_t w = first_rhs; w < kernel.windows.size(); ++w) {
       const double share = w < first_out ? rhs_share : out_share;
@@ -186,6 +222,7 @@ class DotKernelBuilder {
       const double hidden = static_cast<double>(window.bytes.value()) * (1 / share - 1);
       scratch += Bytes(std::llround(hidden)) * window.buffers;
     }
+    if (timing::WindowBytes(kernel) + scratch > room) return std::nullopt;
     kernel.block = BlockOf(b.block, m.block, n.block, k.block);
     const double deep = b.dim.FullSteps() * k.dim.FullSteps();
     AddVectorWork(kernel, deep * m.dim.FullSteps(), deep * n.dim.FullSteps());
@@ -221,13 +258,28 @@ class DotKernelBuilder {
     cores_along_columns_ = columns ? cores : 1;
     lhs_copies_ = columns && p_.batch == 1 ? cores : 1;
     rhs_copies_ = rows && p_.batch == 1 ? cores : 1;
-    Bytes scratch(0);
-    isa::Kernel kernel = Build(batch, m, n, grid.depth, !grid.rows_outside, scratch);
+    isa::Kernel kernel =
+        *Build({batch, m, n, grid.depth, !grid.rows_outside, {}}, Bytes(INT64_MAX));
+    NameWindows(kernel);
     for (isa::Window& w : kernel.windows) {
       const bool shared = w.kind == isa::WindowKind::kInput && (w.moves_with & dealt_bit) == 0;
       if (deals && shared) w.bytes = w.bytes * cores;
     }
     return kernel;
+  }
+
+  // By what is read and written through them, in the order of Build.
+  void NameWindows(isa::Kernel& kernel) const {
+    size_t window = 0;
+    for (const std::vector<int>* side : {&sides_.lhs, &sides_.rhs, &sides_.epilogue}) {
+      for (const int i : *side) {
+        const KernelInput& input = view_.inputs[i];
+        if (input.reads()) kernel.windows[window++].operand = input.value->name();
+      }
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      kernel.windows[window++].operand = view_.instruction->name();
+    }
   }
 
   const Product& product() const { return p_; }
@@ -315,19 +367,8 @@ class DotKernelBuilder {
   };
 
   void AddInput(isa::Kernel& kernel, int index, const SideBlock& block) const {
-    const KernelInput& input = view_.inputs[index];
-    if (!input.reads()) return;
-    const Array array{input.value->shape().element_type, kernels::ElementsOf(input),
-                      BytesOf(input, target_), input.space};
-    kernel.windows.push_back(WindowOf(isa::WindowKind::kInput, array, input.value->name(), block));
-  }
-
-  void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
-    const Array array{output.written.element_type,
-                      static_cast<double>(output.written.ElementCount()), BytesOf(output, target_),
-                      output.space};
-    kernel.windows.push_back(
-        WindowOf(isa::WindowKind::kOutput, array, view_.instruction->name(), block));
+    if (!view_.inputs[index].reads()) return;
+    kernel.windows.push_back(WindowOf(isa::WindowKind::kInput, inputs_[index], block));
   }
 
   // What is read of an operand, or written of a result.
@@ -338,14 +379,12 @@ class DotKernelBuilder {
     isa::MemorySpace space;
   };
 
-  isa::Window WindowOf(isa::WindowKind kind, const Array& array, const std::string& operand,
-                       const SideBlock& block) const {
+  isa::Window WindowOf(isa::WindowKind kind, const Array& array, const SideBlock& block) const {
     isa::Window w;
     w.kind = kind;
-    w.operand = operand;
     w.space = array.space;
     if (array.elements >= block.covered * kWhole) {
-      const Bytes tile = TileBytes(target_, array.type, 1, block.rows, block.columns);
+      const Bytes tile = tiles_.Of(array.type, block.rows, block.columns);
       w.bytes = timing::Scaled(tile, block.density);
       w.rows = block.rows;
       w.moves_with = block.moves_with;
@@ -478,11 +517,13 @@ class DotKernelBuilder {
 
   const KernelView& view_;
   const target::Target& target_;
+  const TileBytes tiles_;
   const Instruction& dot_;
   const int weights_;
   const Product p_;
   int64_t unit_n_, unit_k_;  // blocks are whole multiples of
   Sides sides_;
+  std::vector<Array> inputs_, outputs_;  // of the view
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
   std::optional<configs::ChipParams> turned_;  // the chip, if it has to turn weights
   int64_t cores_along_columns_;
@@ -499,14 +540,14 @@ std::vector<int64_t> BatchCounts(int64_t batch) {
   return counts;
 }
 
-// Offers every grid that may win.
-void Search(const DotKernelBuilder& builder, const Product& product, const target::Target& target,
-            FastestKernel& fastest) {
+// Those that fit, in the order in which they are thought of.
+std::vector<Grid> GridsOf(const DotKernelBuilder& builder, const Product& product,
+                          const target::Target& target) {
   // More tiles than this along one dimension never win before VMEM is used.
   constexpr int64_t kMaxTiles = 64;
   const configs::MxuParams& mxu = target.chip().mxu;
-  bool fits = false;
-  for (int64_t limit = kMaxTiles; !fits && limit <= kMaxTiles * 4096; limit *= 16) {
+  std::vector<Grid> grids;
+  for (int64_t limit = kMaxTiles; grids.empty() && limit <= kMaxTiles * 4096; limit *= 16) {
     const std::vector<int64_t> rows =
         CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit);
     const std::vector<int64_t> contract = CandidateCounts(CeilDiv(product.k, mxu.rows), limit);
@@ -517,16 +558,37 @@ void Search(const DotKernelBuilder& builder, const Product& product, const targe
             for (bool n_outer : {true, false}) {
               const bool one = n == 1 || (m == 1 && product.groups.empty());
               if (!n_outer && one) continue;  // the same grid
-              Bytes scratch(0);
-              const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
-              if (!builder.KeepsBlock(kernel)) continue;
-              fits |= fastest.Offer(kernel, scratch);
+              Grid grid{batch, m, n, k, n_outer, Picoseconds(0)};
+              const std::optional<isa::Kernel> kernel = builder.Build(grid, target.ScopedVmem());
+              if (!kernel || !builder.KeepsBlock(*kernel)) continue;
+              grid.bound = timing::KernelTimeBound(target.chip(), *kernel);
+              grids.push_back(grid);
             }
           }
         }
       }
     }
   }
+  return grids;
+}
+
+// Offers the fastest of all grids, and of equally fast ones the first with the fewest steps. Those
+// with the shortest bounds come first: most others need not be timed.
+void Search(const DotKernelBuilder& builder, const Product& product, const target::Target& target,
+            FastestKernel& fastest) {
+  const std::vector<Grid> grids = GridsOf(builder, product, target);
+  std::vector<size_t> order(grids.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return grids[i].bound; });
+  using Rank = std::tuple<Picoseconds, int64_t, size_t>;  // time, steps, place
+  std::optional<std::pair<Rank, isa::Kernel>> best;
+  for (const size_t i : order) {
+    if (best && grids[i].bound > std::get<0>(best->first)) break;
+    isa::Kernel kernel = *builder.Build(grids[i], target.ScopedVmem());
+    const Rank rank{timing::KernelTime(target.chip(), kernel), kernel.Steps(), i};
+    if (!best || rank < best->first) best.emplace(rank, std::move(kernel));
+  }
+  if (best) fastest.Offer(std::move(best->second), Bytes(0));
 }
 
 }  // namespace
@@ -555,12 +617,18 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
     }
   }
   Search(builder, product, target, fastest);
+  const int64_t of_builder = fastest.improvements();
+  const DotKernelBuilder* best = &builder;
+  std::optional<DotKernelBuilder> other;
   if (const std::optional<Product> turned = TurnedGradient(*dot, product, target)) {
-    DotKernelBuilder other(view, target, *dot, *turned, /*weights=*/0);
-    RETURN_IF_ERROR(other.SumVectorWork());
-    Search(other, *turned, target, fastest);
+    other.emplace(view, target, *dot, *turned, /*weights=*/0);
+    RETURN_IF_ERROR(other->SumVectorWork());
+    Search(*other, *turned, target, fastest);
+    if (fastest.improvements() > of_builder) best = &*other;
   }
-  return fastest.Best(*view.instruction);
+  ASSIGN_OR_RETURN(isa::Kernel kernel, fastest.Best(*view.instruction));
+  best->NameWindows(kernel);
+  return kernel;
 }
 
 }  // namespace tpusim::kernels

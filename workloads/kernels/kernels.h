@@ -56,13 +56,15 @@ class FastestKernel {
  public:
   explicit FastestKernel(const target::Target& target) : target_(target) {}
   // Whether the kernel fits.
-  bool Offer(const isa::Kernel& kernel, Bytes scratch);
+  bool Offer(isa::Kernel kernel, Bytes scratch);
+  int64_t improvements() const { return improvements_; }  // how often it became faster
   const std::optional<isa::Kernel>& best() const { return best_; }
   // Error: none fits; it names the instruction.
   absl::StatusOr<isa::Kernel> Best(const hlo::Instruction& of) const;
 
  private:
   const target::Target& target_;
+  int64_t improvements_ = 0;
   std::optional<isa::Kernel> best_;
   Picoseconds best_time_{0};
 };

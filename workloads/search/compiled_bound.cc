@@ -6,13 +6,13 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/cost/collective_decisions.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
 #include "workloads/search/matrix_time.h"
 
@@ -52,11 +52,9 @@ class Walk {
     for (const Instruction* i : computation.instructions()) {
       ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(*i));
       switch (execution) {
-        case Execution::kKernel: {
-          ASSIGN_OR_RETURN(const double seconds, OfKernel(*i));
-          least.serial += seconds;
+        case Execution::kKernel:
+          least.serial += OfKernel(*i);
           break;
-        }
         case Execution::kCollective: {
           ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
                            costs_.collectives().Find(*i));
@@ -108,28 +106,24 @@ class Walk {
     return ToSeconds(collectives::InfoOf(*entry.decision).bound);
   }
 
-  absl::StatusOr<double> OfKernel(const Instruction& kernel) {
-    ASSIGN_OR_RETURN(const kernels::KernelCost cost, costs_.KernelOf(kernel));
-    std::vector<Bytes> arrays;  // operands, then results
-    const auto add = [&](const hlo::Shape& shape) {
-      for (const hlo::Shape* leaf : hlo::Leaves(shape)) arrays.push_back(leaf->ByteSize());
-    };
-    for (const Instruction* operand : kernel.operands()) add(operand->shape());
-    add(kernel.shape());
+  // Arrays that are too large for VMEM stay in HBM, whatever tiles the kernel has; of some it
+  // needs a part.
+  double OfKernel(const Instruction& kernel) const {
+    const kernels::KernelView view = kernels::ViewKernel(kernel, target_);
     Bytes moved(0);
-    if (std::ranges::any_of(arrays, [&](Bytes bytes) { return bytes > room_; })) {
-      ASSIGN_OR_RETURN(const kernels::PlaceableKernel* placeable,
-                       costs_.PlaceableOf(kernel, target_.FastMemory().number));
-      // Of a large array it may read a part; what it reads again depends on its tiles.
-      for (size_t i = 0; i < std::min(arrays.size(), placeable->arrays()); ++i) {
-        if (arrays[i] > room_) moved += std::min(arrays[i], placeable->MovedOf(i));
+    for (const kernels::KernelInput& input : view.inputs) {
+      if (input.value->shape().IsArray() && input.value->shape().ByteSize() > room_) {
+        moved += kernels::BytesOf(input, target_);
       }
+    }
+    for (const kernels::KernelOutput& output : view.outputs) {
+      if (output.written.ByteSize() > room_) moved += kernels::BytesOf(output, target_);
     }
     const double memory =
         static_cast<double>(moved.value()) / target_.chip().hbm.bytes_per_second.value();
     const Instruction* product = kernels::ProductIn(kernel);
     const double matrix = product != nullptr ? MatrixSeconds(*product, target_) : 0;
-    return std::min(std::max(memory, matrix), ToSeconds(cost.time));
+    return std::max(memory, matrix);
   }
 
   const target::Target& target_;

@@ -14,6 +14,10 @@ Many at once, over meshes, shardings, batches, slices:
 
     tpusim.search(build, {"mesh": [(8, 1), (4, 2)], "batch": [64, 128]}, configs=["v5e-4x2"])
 
+The mesh and the shardings with the shortest step, and how sure that is:
+
+    tpusim.shard(train_step, params, batch, config="v5e-4x2").best.arguments
+
 With options of the TPU compiler, where its wheel is installed:
 
     tpusim.flags(build, config="v6e-4x2")
@@ -50,6 +54,7 @@ from tpusim.runner import find_binary, run
 from tpusim.search.candidate import Candidate
 from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.seeing import seen_as
+from tpusim.sharding import FoundShardings, shard
 from tpusim.simulation import simulate
 from tpusim.timeline import Timeline
 from tpusim.version import __version__ as __version__
@@ -76,6 +81,7 @@ __all__ = [
     "CompilerOption",
     "DeviceCoordinates",
     "Error",
+    "FoundShardings",
     "KernelCost",
     "MemoryAdvice",
     "MemoryAnalysis",
@@ -96,6 +102,7 @@ __all__ = [
     "run",
     "search",
     "seen_as",
+    "shard",
     "simulate",
 ]
 

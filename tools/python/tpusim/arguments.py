@@ -86,6 +86,23 @@ def number(parameter: str, value: Any, expected: str = "a number") -> int | floa
     return plain
 
 
+def positive(parameter: str, value: Any, expected: str) -> int | float:
+    """A finite number above 0."""
+    found = number(parameter, value, expected)
+    if found <= 0:
+        raise ArgumentValueError(wrong(parameter, value, expected))
+    return found
+
+
+def share(parameter: str, value: Any) -> int | float:
+    """A part of a whole."""
+    expected = "a share, from 0 to 1"
+    found = number(parameter, value, expected)
+    if not 0 <= found <= 1:
+        raise ArgumentValueError(wrong(parameter, value, expected))
+    return found
+
+
 def mapping(parameter: str, value: Any, expected: str) -> dict[str, Any]:
     """A mapping whose keys are text; None is an empty one."""
     if value is None:
@@ -108,6 +125,15 @@ def words(parameter: str, value: Any, expected: str) -> list[str]:
     if isinstance(value, str):
         return [text(parameter, value, expected)] if value else []
     return [text(parameter, word, expected) for word in several(parameter, value, expected)]
+
+
+def axes(value: Any) -> list[str]:
+    """Names of axes of a mesh; None is none."""
+    expected = 'names, each once and without "," and "=", such as ["data", "model"]'
+    found = [] if value is None else words("axes", value, expected)
+    if len(set(found)) < len(found) or any("," in name or "=" in name for name in found):
+        raise ArgumentValueError(wrong("axes", value, expected))
+    return found
 
 
 def options(value: Any) -> list[str]:
@@ -244,13 +270,37 @@ def specs(argument: str, value: Any, of_what: str) -> list[str]:
     return listed
 
 
-def _spec_text(spec: Any) -> str | None:
-    """P('x', None) of a PartitionSpec; who has one has loaded JAX."""
+def open_specs(parameter: str, value: Any) -> list[str]:
+    """NAME=SHARDING of arguments, in which ? leaves a dimension open."""
+    expected = "{argument: PartitionSpec}, or texts such as \"params/*/up=P(?, 'model')\""
+    if not isinstance(value, Mapping):
+        return [] if value is None else words(parameter, value, expected)
+    of_one = "a PartitionSpec, or its text, \"P(?, 'model')\""
+    listed = []
+    for name, of in mapping(parameter, value, expected).items():
+        place = f"{parameter}: {name}"
+        said = text(place, of, of_one) if isinstance(of, str) else _spec_text(of, "?")
+        if said is None:
+            raise ArgumentTypeError(wrong(place, of, of_one))
+        listed.append(f"{name}={said}")
+    return listed
+
+
+def _spec_text(spec: Any, unconstrained: str | None = None) -> str | None:
+    """P('x', None) of a PartitionSpec; who has one has loaded JAX.
+
+    `unconstrained` stands for `PartitionSpec.UNCONSTRAINED`, if that may be in it.
+    """
     jax = sys.modules.get("jax")
     if jax is None or not isinstance(spec, jax.sharding.PartitionSpec):
         return None
     entries = []
     for entry in spec:
+        if entry is spec.UNCONSTRAINED:
+            if unconstrained is None:
+                return None
+            entries.append(unconstrained)
+            continue
         names = (entry,) if isinstance(entry, str) else entry
         if names is not None and not all(isinstance(name, str) for name in names):
             return None

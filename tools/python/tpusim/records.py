@@ -9,6 +9,7 @@
 
 A field is the key of its own name, or of `metadata=key("name")` where that name is taken. It is of
 a plain type, of another such class, or a tuple of either; `dict[str, T]` is an object as it is.
+`T | None` is a `T`, and None where the key is missing.
 Keys that no field knows are passed over, so that what a newer version writes can be read; a key
 that may be missing needs a default.
 """
@@ -16,6 +17,7 @@ that may be missing needs a default.
 import dataclasses
 import functools
 import json
+import types
 import typing
 from typing import Any, TypeVar
 
@@ -45,9 +47,9 @@ NO_KEY = key("")
 @functools.cache
 def keys_of(cls: type) -> dict[str, tuple[str, Any]]:
     """Name and type of the field for each key."""
-    types = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls)
     return {
-        field.metadata.get("key", field.name): (field.name, types[field.name])
+        field.metadata.get("key", field.name): (field.name, hints[field.name])
         for field in dataclasses.fields(cls)
         if field.init and field.metadata.get("key", field.name)
     }
@@ -116,6 +118,8 @@ def read(cls: type[T], value: Any, place: str = "") -> T:
 
 
 def _value(of: Any, value: Any, place: str) -> Any:
+    if typing.get_origin(of) is types.UnionType:
+        (of,) = (each for each in typing.get_args(of) if each is not types.NoneType)
     if typing.get_origin(of) is tuple:
         if not isinstance(value, list):
             raise ValueError(_wrong(place, "a list", value))

@@ -119,6 +119,15 @@ def _positional(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
+def _without_mesh(words: Sequence[str]) -> list[str]:
+    """Options less that of a mesh, of which there may be one."""
+    kept = [word for word in words if not word.startswith("--mesh=")]
+    if "--mesh" in kept:
+        at = kept.index("--mesh")
+        del kept[at : at + 2]
+    return kept
+
+
 def _report_of(workload: str, words: Sequence[str]) -> str:
     """What `tpusim run` reports."""
     with _scratch() as folder:
@@ -179,6 +188,17 @@ class Simulation:
         with self._file() as workload:
             command = ["advise", _positional(workload), "--json", "--quiet"]
             return self._named(execute([*command, *self._options]), workload)
+
+    def shard(self, words: Sequence[str]) -> str:
+        """What `tpusim shard --json` prints about it; `words` are options of that alone."""
+        with self._file() as workload:
+            command = ["shard", _positional(workload), "--json", "--quiet"]
+            return self._named(execute([*command, *self._options, *words]), workload)
+
+    def sharded(self, options: Sequence[str]) -> "Simulation":
+        """The program with a mesh and shardings that were found; without options as it is."""
+        kept = _without_mesh(self._options) if options else self._options
+        return Simulation(self._workload, (*kept, *options))
 
     def _run(self, *options: str) -> str:
         with self._file() as workload:

@@ -22,7 +22,7 @@ struct FindOptions {
   std::string workload, config;
   std::vector<std::string> axes, fixed, forbidden;
   double gap = 0;      // see search::BranchAndBound
-  double seconds = 0;  // when to stop with what is found; 0: when all is decided
+  double seconds = 600;  // when to stop with what is found; 0: when all is decided
   int jobs = 1;
   std::string store;  // "" = none
   bool keeps_constraints = false;

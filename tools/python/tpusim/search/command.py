@@ -6,6 +6,7 @@ The file defines by name what `tpusim.search` takes:
     space      {name: values}, required
     configs    slices; --config overrides
     objective, maximize, tokens, where, options        as far as they are wanted
+    shardings  "auto", if they are to be found; find has the options of that
 
 It is loaded by every worker, so the program may be in the same file. Results go to stdout, progress
 to stderr. Exit code 1: nothing was simulated; 130: interrupted, with what is finished printed.
@@ -60,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
         "--config", action="append", default=[], metavar="SLICE", help="may be repeated"
     )
     parser.add_argument("--objective", default="", help=f"{', '.join(NAMES)}, or a function there")
+    parser.add_argument(
+        "--shardings",
+        choices=("stated", "auto"),
+        help="those of build (default), or those that tpusim shard finds",
+    )
     parser.add_argument("--store", metavar="FILE.sqlite", help="keep results, continue from there")
     parser.add_argument("--workers", type=_least_one, metavar="N", help="default: the processors")
     parser.add_argument("--all", action="store_true", help="simulate also what cannot be the best")
@@ -105,11 +111,22 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
     if flags.objective:
         given["objective"] = getattr(module, flags.objective, flags.objective)
         given.pop("maximize", None)
+    given.update(_shardings(flags, module))
     if callable(given.get("objective")):
         name = _name_in(module, given["objective"])
         given["maximize"] = getattr(module, "maximize", None)
         given["objective"] = _named(FromFile(flags.file, name), name)
     return {**given, "space": module.space}
+
+
+def _shardings(flags: argparse.Namespace, module: types.ModuleType) -> dict[str, Any]:
+    """Whether they are found, and how; the file may mean something else by these names."""
+    named = getattr(module, "shardings", None)
+    wanted = flags.shardings or (named if isinstance(named, str) else "stated")
+    found = {"shardings": wanted}
+    if wanted == "auto" and hasattr(module, "find"):
+        found["find"] = module.find
+    return found
 
 
 def _check_outputs(flags: argparse.Namespace) -> None:
@@ -124,6 +141,7 @@ def _command_line(flags: argparse.Namespace) -> list[str]:
     """What decides the results, as the binary writes it into its own."""
     words = [f"--config={config}" for config in flags.config]
     words += [f"--objective={flags.objective}"] if flags.objective else []
+    words += [f"--shardings={flags.shardings}"] if flags.shardings else []
     words += ["--all"] if flags.all else []
     words += [f"--exact={flags.exact}"] if flags.exact != 1 else []
     return ["tpusim", "search", *words, flags.file]

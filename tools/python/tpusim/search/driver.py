@@ -1,8 +1,9 @@
 """`tpusim.search`: every candidate of a space, exported, bounded, simulated, ranked."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tpusim import arguments as checks
 from tpusim import files
@@ -18,8 +19,11 @@ from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.search.space import Space, candidates, identity
 from tpusim.search.stages import Stages
 from tpusim.search.store import MEMORY, Store
+from tpusim.sharding import words_of_search
 
 _MOST_FORCED_DEVICES = 4096
+# How shardings of a candidate are found, unless the user says otherwise.
+_FIND = {"gap": 0.02, "seconds": 60.0}
 
 
 def search(
@@ -32,6 +36,8 @@ def search(
     tokens: float | Callable[[Candidate], float] | None = None,
     where: Callable[[Candidate], bool] | None = None,
     options: Mapping[str, Any] | None = None,
+    shardings: Literal["stated", "auto"] = "stated",
+    find: Mapping[str, Any] | None = None,
     store: str | os.PathLike[str] | None = None,
     engine: Any = None,
     workers: int | None = None,
@@ -67,6 +73,12 @@ def search(
       tokens: how many tokens a step processes; for "tokens_per_chip_second".
       where: drops candidates for which it is false.
       options: more arguments of `tpusim.simulate` for all candidates.
+      shardings: "stated": candidates have the mesh and the shardings that `build` gives them.
+        "auto": each has those with the shortest step that `tpusim.shard` finds for its program, be
+        it those of `build`; `results.best.found` has them. No candidate is pruned then.
+      find: arguments of `tpusim.shard` for each candidate: `axes`, `fix`, `forbid`, `gap` (0.02
+        unless given), `seconds` (60), `prune`, `keep_constraints`, `store` (not that of the
+        search). One process works on a candidate.
       store: an SQLite file of results, which a search that is repeated or continued does not
         simulate again; None keeps them in memory.
       engine: where to work: None for all cores of this machine, an executor, a `Client` of Dask, or
@@ -99,6 +111,9 @@ def search(
     of, function = objective_of(objective, maximize)
     slices = _slices(configs)
     common = _options(options)
+    words = _find(shardings, find)
+    if words is not None and common.get("compiled"):
+        raise ArgumentValueError('shardings: "auto": not with compiled: no shardings are left')
     count = "a whole number, at least 1"
     least = checks.whole("exact", exact, count, least=1)
     most_workers = None if workers is None else checks.whole("workers", workers, count, least=1)
@@ -117,7 +132,10 @@ def search(
         devices,
         function,
         (identity(function) or "") if function else "",
+        words,
     )
+    if words is not None and path != MEMORY and _is_same(path, (find or {}).get("store")):
+        raise ArgumentValueError(f"find: store: {path} is that of the search; name another file")
     with engines.opened(engine, most_workers) as opened:
         run = Stages(
             problem,
@@ -154,6 +172,29 @@ def _options(options: Any) -> dict[str, Any]:
     given = checks.mapping("options", options, "{argument of tpusim.simulate: value}")
     check_options(given)
     return given
+
+
+def _find(shardings: Any, find: Any) -> tuple[str, ...] | None:
+    """Options of `tpusim shard` where shardings are to be found."""
+    expected = '"stated" or "auto"'
+    if checks.text("shardings", shardings, expected) not in ("stated", "auto"):
+        raise ArgumentValueError(checks.wrong("shardings", shardings, expected))
+    given = checks.mapping("find", find, "{argument of tpusim.shard: value}")
+    if shardings == "stated":
+        if given:
+            raise ArgumentValueError('find: only with shardings="auto"')
+        return None
+    known = inspect.signature(words_of_search).parameters
+    if unknown := sorted(given.keys() - known.keys()):
+        raise ArgumentValueError(
+            f"find: {', '.join(unknown)}: not of tpusim.shard in a search; these are: "
+            f"{', '.join(known)}"
+        )
+    return (*words_of_search(**{**_FIND, **given}), "--jobs=1")
+
+
+def _is_same(store: str, other: Any) -> bool:
+    return other is not None and os.path.realpath(store) == os.path.realpath(other)
 
 
 def _tokens(tokens: Any, candidate: Candidate) -> float | None:

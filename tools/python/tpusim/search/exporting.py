@@ -75,8 +75,8 @@ def _export(problem: Problem, candidate: Candidate) -> Exported:
     data = workload.to_bytes()
     row = Row(Status.EXPORTED, program=digest_of(data, words))
     # Options that are not understood here may change anything; what is compiled has no products
-    # left to count.
-    if not raw and workload.compilation is None:
+    # left to count; shardings that are to be found share the work otherwise.
+    if not raw and workload.compilation is None and problem.find is None:
         row = _bounded(row, workload, candidate.config, of_compiler)
     # Fast, and the same bytes whenever it is done.
     return Exported(row, gzip.compress(data, 1, mtime=0), words)

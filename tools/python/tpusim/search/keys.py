@@ -19,7 +19,12 @@ def shared_by(problem: Problem) -> str:
     options = identity(problem.options)
     if options is None:
         raise Error("search: options: a value looks different in every process")
-    return f"{versions()}\n{definition_of(problem.build)}\n{options}"
+    shared = f"{versions()}\n{definition_of(problem.build)}\n{options}"
+    if problem.find is None:
+        return shared
+    # What is known of candidates elsewhere only saves time.
+    words = [word for word in problem.find if not word.startswith("--store=")]
+    return f"{shared}\nshardings found with {words}"
 
 
 def key_of(candidate: Candidate, shared: str) -> str:

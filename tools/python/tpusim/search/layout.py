@@ -2,7 +2,8 @@
 
 The table `candidates` has `key`, `config`, `labels` (a JSON object of the names of the space),
 `checksum` and the fields of `Row`, in this order, and behind them a column for each name of any
-space, for queries by hand. The table `programs` has digest, words, workload and checksum.
+space, for queries by hand. Behind, too, is the column `found`, in stores that have rows with
+shardings that were found. The table `programs` has digest, words, workload and checksum.
 
 A checksum is over all that is read back: a row of which a bit has changed is no row.
 """
@@ -20,7 +21,9 @@ from tpusim.search.row import Row, Status
 VERSION = 2
 _SEED = f"tpusim.search.store/{VERSION}"
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Row))
+# A field that most stores have no column of.
+FOUND = "found"
+FIELDS = tuple(field.name for field in dataclasses.fields(Row) if field.name != FOUND)
 _OPTIONAL = {field.name for field in dataclasses.fields(Row) if field.default is None}
 _JSON = {"parts": dict, "owners": dict, "warnings": list}
 _TEXT = {"status", "why", "program", "value_of"}
@@ -30,7 +33,7 @@ _INTEGERS = {
 
 LEADING = ("key", "config", "labels", "checksum")
 OF_PROGRAM = ("digest", "words", "workload", "checksum")
-COLUMNS = frozenset((*LEADING, *FIELDS))
+COLUMNS = frozenset((*LEADING, *FIELDS, FOUND))
 
 Values = Sequence[Any]
 
@@ -57,9 +60,14 @@ class StoredRow:
         """Of the columns in LEADING and FIELDS."""
         shown = json.dumps({name: _text(label) for name, label in self.labels.items()})
         values = [_stored(name, getattr(self.row, name)) for name in FIELDS]
-        config = _text(self.config)
-        checksum = _checksum(self.key, config, shown, *values)
+        config, found = _text(self.config), self.found()
+        behind = [] if found is None else [found]
+        checksum = _checksum(self.key, config, shown, *values, *behind)
         return [self.key, config, shown, checksum, *values]
+
+    def found(self) -> str | None:
+        """Of that column, where there is one."""
+        return _text(self.row.found) if self.row.found else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,16 +101,22 @@ def create() -> list[str]:
     return [*statements, f"pragma user_version = {VERSION}"]
 
 
-def row_of(values: Values) -> StoredRow:
-    """The row with these values of LEADING and FIELDS; UnusableError if it is none."""
+def row_of(values: Values, behind: Values = ()) -> StoredRow:
+    """The row with these values of LEADING and FIELDS; UnusableError if it is none.
+
+    What was found is among the values `behind` them, if the row has it: its checksum says which.
+    """
     if len(values) != len(LEADING) + len(FIELDS):
         raise UnusableError("it has not as many values as a row")
     key, config, labels, checksum, *rest = values
     fields = as_stored(rest)
     # What it says is looked at first: "an unknown status" tells more than "a checksum".
     row = row_with(fields)
-    if checksum != _checksum(key, config, labels, *fields):
+    texts = [[], *([value] for value in behind if isinstance(value, str))]
+    found = [text for text in texts if checksum == _checksum(key, config, labels, *fields, *text)]
+    if not found:
         raise UnusableError("it is not what was written")
+    row = dataclasses.replace(row, found="".join(found[0]))
     return StoredRow(key, config, _labels(labels), row)
 
 

@@ -24,6 +24,8 @@ class Outcome(Sequence[Entry]):
         self.objective = objective
         self.entries = ranked(known, objective)
         self._problem = problem
+        # Whether shardings are found, not stated.
+        self._finds = problem.find is not None
         self._store = store
 
     def __getitem__(self, index: Any) -> Any:
@@ -49,10 +51,15 @@ class Outcome(Sequence[Entry]):
 
     def report(self, entry: Entry | None = None) -> Report:
         """The whole report of a candidate, by default of the best; simulates it again."""
-        return Simulation(*self._program(entry or self.best)).run()
+        entry = entry or self.best
+        simulation = Simulation(*self._program(entry))
+        return simulation.sharded(entry.found.best.options if entry.found else ()).run()
 
     def workload(self, entry: Entry | None = None) -> Workload:
-        """The program of a candidate, as `tpusim.export` makes it, by default of the best."""
+        """The program of a candidate, as `tpusim.export` makes it, by default of the best.
+
+        It has the shardings that `build` states, also where others were found.
+        """
         return Workload.from_bytes(self._program(entry or self.best)[0])
 
     def _program(self, entry: Entry) -> tuple[bytes, tuple[str, ...]]:

@@ -139,6 +139,9 @@ def _candidate(results: "Outcome", entry: "Entry", whole: bool) -> list[Panel]:
         add("arguments", row.argument_bytes, quantities.size, "arguments")
         add("usable HBM", row.usable_hbm_bytes, quantities.size, "usable")
     panels: list[Panel] = [{"kind": "figures", "title": entry.candidate.name, "figures": figures}]
+    if entry.found is not None:
+        lines = repr(entry.found).splitlines()
+        panels.append({"kind": "text", "title": "Shardings that were found", "lines": lines})
     lines = [entry.reason] if entry.reason else []
     if not whole:
         lines += row.warnings

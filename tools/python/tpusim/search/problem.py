@@ -50,6 +50,8 @@ class Problem:
     devices: int  # CPU devices for code that builds its mesh of them
     value: Callable[[Report], float] | None = None  # an objective that is a function
     value_of: str = ""  # tells it from others; "": nothing does
+    # Options of `tpusim shard`, which finds the shardings; None: those that the program states.
+    find: tuple[str, ...] | None = None
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ to the difference of the costs, so "+31 %: exposed all-gather +24 %, compute +9 
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from tpusim import quantities
 from tpusim.search.candidate import Candidate
 from tpusim.search.objective import Objective
 from tpusim.search.row import Row, Status
+from tpusim.sharding import FoundShardings
 
 # Differences below this share of the best are not worth a word, nor are more than three.
 _LEAST_SHARE = 0.005
@@ -31,6 +33,11 @@ class Entry:
     value: float | None  # of the objective
     tokens: float | None
     reason: str  # why it is behind the best, or why there is no value
+
+    @functools.cached_property
+    def found(self) -> FoundShardings | None:
+        """Mesh and shardings that were found for it (shardings="auto"), the best alone."""
+        return FoundShardings.from_json(self.row.found) if self.row.found else None
 
 
 Known = tuple[Candidate, Row, float | None]

@@ -31,11 +31,18 @@ class SearchResults(Outcome):
     def to_frame(self) -> "pandas.DataFrame":
         """A row per candidate, in order: its values, its figures, the reason (needs pandas)."""
         library = optional.require("pandas", "a DataFrame")
-        return library.DataFrame([_record(entry) for entry in self.entries])
+        found = {"found": [str(e.found.best) if e.found else "" for e in self.entries]}
+        frame = library.DataFrame([_record(entry) for entry in self.entries])
+        return frame.assign(**found) if self._finds else frame
 
     def to_json(self, command_line: Sequence[str] = ()) -> str:
         """The same as JSON, for programs; `command_line` is what made it, if a command did."""
-        rows = [_record(e) | {"parts": e.row.parts, "owners": e.row.owners} for e in self.entries]
+        rows = [
+            _record(e)
+            | ({"found": _found(e)} if self._finds else {})
+            | {"parts": e.row.parts, "owners": e.row.owners}
+            for e in self.entries
+        ]
         value = {
             "schema": SCHEMA,
             "tpusim_version": __version__,
@@ -91,7 +98,8 @@ class SearchResults(Outcome):
 
     def _head(self) -> list[str]:
         names = list(self.entries[0].candidate.labels) if self.entries else []
-        return ["", "slice", *names, self.objective.name, "peak HBM", "why behind"]
+        found = ["mesh found"] if self._finds else []
+        return ["", "slice", *names, self.objective.name, "peak HBM", *found, "why behind"]
 
     def _cells(self, entry: Entry) -> list[str]:
         row = entry.row
@@ -100,7 +108,8 @@ class SearchResults(Outcome):
         rank = str(entry.rank) if entry.rank is not None else "-"
         labels = entry.candidate.labels.values()
         why = "" if row.status is Status.SIMULATED and entry.rank == 1 else entry.reason
-        return [rank, entry.candidate.config, *labels, value, peak, why]
+        found = [entry.found.best.mesh_text if entry.found else ""] if self._finds else []
+        return [rank, entry.candidate.config, *labels, value, peak, *found, why]
 
 
 def _cut(line: str, width: int | None) -> str:
@@ -115,7 +124,7 @@ def _html_row(cells: Sequence[str], tag: str) -> str:
 def _record(entry: Entry) -> dict[str, Any]:
     """Columns of a table; parts of the step have one each in a frame of their own."""
     row = dataclasses.asdict(entry.row)
-    for nested in ("parts", "owners", "value", "value_of"):
+    for nested in ("parts", "owners", "value", "value_of", "found"):
         del row[nested]
     status, why = str(row.pop("status")), row.pop("why")
     row["warnings"] = "; ".join(entry.row.warnings)
@@ -128,6 +137,24 @@ def _record(entry: Entry) -> dict[str, Any]:
         "reason": entry.reason or why,
         "tokens": entry.tokens,
         **row,
+    }
+
+
+def _found(entry: Entry) -> dict[str, Any] | None:
+    """Mesh and shardings that were found, and how sure that is."""
+    if entry.found is None:
+        return None
+    best = entry.found.best
+    return {
+        "mesh": best.mesh,
+        "arguments": best.dims,
+        "constraints": [
+            {"value": each.value, "source": each.source, "dims": each.dims}
+            for each in best.constraints
+        ],
+        "options": best.options,
+        "lower_bound_ns": entry.found.lower_bound_ns,
+        "gap": entry.found.gap,
     }
 
 

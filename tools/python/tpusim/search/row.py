@@ -45,6 +45,8 @@ class Row:
     parts: dict[str, float] = dataclasses.field(default_factory=dict)
     owners: dict[str, int] = dataclasses.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    # Processor time that it took.
+    # Processor time that it took; of shardings that were found, their simulation alone.
     export_cpu_s: float = 0.0
     simulation_cpu_s: float = 0.0
+    # Shardings that were found: what `tpusim shard --json` printed, with the best alone.
+    found: str = ""

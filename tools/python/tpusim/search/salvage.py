@@ -72,7 +72,7 @@ def _understood(
     """The version that the values are of, and what they are."""
     fixed = len(layout.LEADING) + len(layout.FIELDS)
     readers: tuple[tuple[int, Callable[[], StoredRow | StoredProgram]], ...] = (
-        (layout.VERSION, lambda: layout.row_of(values[:fixed])),
+        (layout.VERSION, lambda: layout.row_of(values[:fixed], values[fixed:])),
         (layout.VERSION, lambda: layout.program_of(values)),
         (first_version.VERSION, lambda: first_version.row_of(columns, values)),
         (first_version.VERSION, lambda: first_version.program_of(values)),

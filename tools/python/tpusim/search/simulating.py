@@ -11,24 +11,36 @@ from tpusim.search import cpu, payload
 from tpusim.search.failures import text_of
 from tpusim.search.problem import Problem
 from tpusim.search.row import Row, Status
+from tpusim.sharding import FoundShardings, brief
 
 # What the compiler says when nothing helps.
 _DOES_NOT_FIT = re.compile(
     r"the program does not fit in HBM: it needs (.+?) per device .*? than the (.+?) that .*"
 )
+# Likewise a search for shardings.
+_NOTHING_FITS = re.compile(r"nothing fits: the least that was seen needs (.+?) of (.+?) usable HBM")
 
 
-def simulate(problem_bytes: bytes, program: bytes, words: tuple[str, ...]) -> Row:
-    """Errors of the program are rows."""
+def simulate(problem_bytes: bytes, program: bytes, words: tuple[str, ...], found: str = "") -> Row:
+    """Errors of the program are rows; `found` is what an earlier search has found for it."""
     start = cpu.seconds()
     problem: Problem = payload.loads_shared(problem_bytes)
     try:
-        row = row_of(Simulation(gzip.decompress(program), words).run(), problem)
+        simulation = Simulation(gzip.decompress(program), words)
+        if problem.find is not None:
+            found = found or brief(simulation.shard(problem.find))
+            start = cpu.seconds()
+            simulation = simulation.sharded(FoundShardings.from_json(found).best.options)
+        row = dataclasses.replace(row_of(simulation.run(), problem), found=found)
     except Exception as error:
         text = text_of(error)
         full = _DOES_NOT_FIT.search(text) if isinstance(error, Error) else None
+        least = _NOTHING_FITS.search(text) if isinstance(error, Error) else None
         if full:
             row = Row(Status.DOES_NOT_FIT, why=f"needs {full[1]} of {full[2]}: {full[0]}")
+        elif least:
+            why = f"needs {least[1]} of {least[2]} with the shardings that need least"
+            row = Row(Status.DOES_NOT_FIT, why=why)
         else:
             row = Row(Status.ERROR, why=text.removeprefix("tpusim: error: "))
     return dataclasses.replace(row, simulation_cpu_s=cpu.seconds() - start)

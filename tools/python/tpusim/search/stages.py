@@ -130,7 +130,8 @@ class Stages:
         """The second stage."""
         groups = self._groups()
         pending = sum(not self._done(self.rows[group.members[0]]) for group in groups)
-        self.progress.begin("simulating", pending)
+        what = "simulating" if self.problem.find is None else "finding shardings"
+        self.progress.begin(what, pending)
         finished: list[bool] = []
         # Of the best: negative costs, the worst of them first.
         best: list[float] = []
@@ -156,7 +157,7 @@ class Stages:
 
         def begin(number: int) -> None:
             row = self.rows[groups[number].members[0]]
-            task = (simulating.simulate, self.problem_bytes, *self._program(row))
+            task = (simulating.simulate, self.problem_bytes, *self._program(row), row.found)
             running[self.engine.submit(*task)] = number
 
         while position < len(groups) or running:

@@ -83,6 +83,8 @@ class Store:
         found = {}
         names = ", ".join((*layout.LEADING, *layout.FIELDS))
         with self._told():
+            # Another search may add the column meanwhile: it has rows of its own in it.
+            names += f", {layout.FOUND if layout.FOUND in _columns(self._database) else 'null'}"
             for key in keys:
                 values = self._database.execute(
                     f"select {names} from candidates where key = ?", (key,)
@@ -90,7 +92,7 @@ class Store:
                 if values is None:
                     continue
                 try:
-                    found[key] = layout.row_of(values).row
+                    found[key] = layout.row_of(values[:-1], values[-1:]).row
                 except UnusableError as error:
                     self._unusable.append(str(error))
         return found
@@ -242,13 +244,21 @@ def _convert(database: sqlite3.Connection, unusable: list[str]) -> None:
 
 def _put(database: sqlite3.Connection, stored: StoredRow) -> None:
     columns = _columns(database)
+
+    def add(name: str) -> None:
+        database.execute(f"alter table candidates add column [{name}] text")
+        columns[name.lower()] = name
+
+    if stored.row.found and layout.FOUND not in columns:
+        add(layout.FOUND)
     for name in stored.labels:
         if name.lower() not in columns and len(columns) < _MOST_COLUMNS:
-            database.execute(f"alter table candidates add column [{name}] text")
-            columns[name.lower()] = name
+            add(name)
     fixed = zip((*layout.LEADING, *layout.FIELDS), stored.values(), strict=True)
     shown = {columns[n.lower()]: v for n, v in stored.labels.items() if n.lower() in columns}
     values = {**shown, **dict(fixed)}
+    if layout.FOUND in columns:
+        values[columns[layout.FOUND]] = stored.found()
     # In brackets what is no column is an error, in quotes a text.
     names = ", ".join(f"[{name}]" for name in values)
     marks = ", ".join("?" * len(values))
