@@ -45,6 +45,32 @@ def dies_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
     return matmul(candidate)
 
 
+def _mlp(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+    return jnp.maximum(x @ params["up"], 0) @ params["down"]
+
+
+def mlp(candidate: Candidate) -> tuple[Any, ...]:
+    """Two layers; rows of the batch over `data`, the width over `model`."""
+    mesh = AbstractMesh(candidate.mesh, ("data", "model"))
+
+    def array(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
+        sharding = NamedSharding(mesh, PartitionSpec(*axes))
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=sharding)
+
+    up = array((512, candidate.width), None, "model")
+    down = array((candidate.width, 512), "model", None)
+    return _mlp, ({"up": up, "down": down}, array((1024, 512), "data", None))
+
+
+def unsharded_mlp(candidate: Candidate) -> tuple[Any, ...]:
+    """The same, of one device."""
+    up, down, x = (
+        jax.ShapeDtypeStruct(shape, jnp.bfloat16)
+        for shape in ((512, candidate.width), (candidate.width, 512), (1024, 512))
+    )
+    return _mlp, ({"up": up, "down": down}, x)
+
+
 def marked(candidate: Candidate) -> tuple[Any, ...]:
     """As `matmul`; says in the folder `candidate.folder` who works on it.
 

@@ -93,6 +93,37 @@ def test_search_in_a_shell(start: Start, space, tmp_path: pathlib.Path):
 
 
 TABLE = ["peak", "HBM", "why", "behind"]
+FOUND = """
+from tests.jax.search_steps import unsharded_mlp as build
+
+configs = ["v5e-2x2"]
+space = {"width": [512, 1024]}
+find = {"gap": 0.01, "axes": ["rows"]}
+"""
+
+
+def test_shardings_are_found_in_a_shell(start: Start, tmp_path: pathlib.Path):
+    (tmp_path / "space.py").write_text(FOUND)
+    process = start("space.py", "--shardings", "auto", "--json", "-o", "r.json", "-q")
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    first, second = json.loads(printed)["candidates"]
+    assert first["found"]["mesh"] == second["found"]["mesh"] == {"rows": 4}
+    assert first["found"]["arguments"]["x"] == [["rows"], []]
+    assert first["step_time_ns"] < second["step_time_ns"]
+    words = ["tpusim", "search", "--shardings=auto", "space.py"]
+    assert json.loads((tmp_path / "r.json").read_text())["command_line"] == words
+    # The file may say so itself; what is no text is something else of the user's.
+    (tmp_path / "auto.py").write_text(FOUND + "shardings = 'auto'\n")
+    printed, errors = start("auto.py", "-q").communicate()
+    assert "mesh found" in printed.splitlines()[0], errors
+    (tmp_path / "own.py").write_text(FOUND + "shardings = {'x': ()}\n")
+    printed, errors = start("own.py", "-q").communicate()
+    assert "mesh found" not in printed
+    assert errors == ""
+    (tmp_path / "wrong.py").write_text(FOUND.replace("0.01", "2") + "shardings = 'auto'\n")
+    printed, errors = start("wrong.py", "-q").communicate()
+    assert errors == "tpusim: error: gap: 2: expected a share, from 0 to 1\n"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy
 import pytest
 import tpusim
 from tpusim import arguments, perfetto
+from tpusim.sharding import words_of_search
 from tpusim.simulation import words_of
 
 from tests.tools.command_line import SLICE, example
@@ -57,6 +58,92 @@ def test_odd_values_are_taken_or_refused_in_one_line(echo: pathlib.Path, name: s
         assert words[2] == "--quiet"
         if name != "options":
             assert all(word.startswith("--") and "=" in word for word in words[3:]), words
+
+
+OF_SHARD = [
+    name
+    for name, parameter in inspect.signature(tpusim.shard).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+]
+
+
+@pytest.mark.parametrize("name", OF_SHARD)
+def test_odd_values_of_a_search_for_shardings(
+    echo: pathlib.Path, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    for value in ODD:
+        echo.unlink(missing_ok=True)
+        with pytest.raises((TypeError, ValueError, tpusim.Error)) as raised:
+            tpusim.shard(PSUM, **{name: value})
+        said = str(raised.value)
+        assert "\n" not in said
+        if isinstance(raised.value, TypeError | ValueError):
+            assert name in said
+            assert not echo.exists()
+            continue
+        shard, program, *words = echo.read_text().splitlines()
+        assert (shard, program, words[:2]) == ("shard", str(PSUM), ["--json", "--quiet"])
+        bare = ["--all", "--keep-constraints"] if isinstance(value, bool) else []
+        assert all(("=" in w and w.startswith("--")) or w in bare for w in words[2:]), words
+
+
+def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
+    from jax.sharding import PartitionSpec as P
+
+    given = {
+        "axes": ("rows", "columns"),
+        "fix": {"x": P(P.UNCONSTRAINED, ("a", "b")), "*/w": "P(?, 'a')", "y": P()},
+        "forbid": ["x=P('a')"],
+        "gap": numpy.float32(0.5),
+        "seconds": numpy.int64(3),
+        "prune": False,
+        "keep_constraints": True,
+        "store": tmp_path / "s.sqlite",
+    }
+    assert words_of_search(**given) == [
+        "--axes=rows,columns",
+        "--fix=x=P(?, ('a', 'b',))",
+        "--fix=*/w=P(?, 'a')",
+        "--fix=y=P()",
+        "--forbid=x=P('a')",
+        "--gap=0.5",
+        "--seconds=3",
+        "--all",
+        "--keep-constraints",
+        f"--store={tmp_path / 's.sqlite'}",
+    ]
+    assert words_of_search() == words_of_search(fix=None, gap=0, axes=[], forbid={}) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"axes": ["a", "a"]}, ValueError, r"axes: \['a', 'a'\]: expected names, each once and"),
+        ({"axes": "a,b"}, ValueError, "axes: 'a,b': expected names"),
+        ({"axes": ["a=2"]}, ValueError, r"axes: \['a=2'\]: expected names"),
+        ({"fix": {"x": None}}, TypeError, "fix: x: None: expected a PartitionSpec, or its text"),
+        ({"fix": {"x": ""}}, ValueError, "fix: x: '': expected a PartitionSpec"),
+        ({"forbid": 3}, TypeError, "forbid: 3: expected {argument: PartitionSpec}, or texts"),
+        ({"gap": 1.5}, ValueError, "gap: 1.5: expected a share, from 0 to 1"),
+        ({"seconds": -1}, ValueError, "seconds: -1: expected seconds, 0 or more"),
+        ({"price": 0}, ValueError, "price: 0: expected a price, more than 0"),
+        ({"jobs": 0}, ValueError, "jobs: 0: expected a whole number, at least 1"),
+        ({"prune": 1}, TypeError, "prune: 1: expected True or False"),
+        ({"store": "."}, tpusim.Error, "cannot be written: it is a folder"),
+        ({"shardings": {"x": "P()"}}, TypeError, "shardings: what is fixed for the search is fix="),
+    ],
+)
+def test_wrong_values_of_a_search_for_shardings(given, error, said):
+    with pytest.raises(error, match=said):
+        tpusim.shard(PSUM, **given)
+
+
+def test_a_dimension_is_left_open_only_where_that_means_something():
+    from jax.sharding import PartitionSpec as P
+
+    with pytest.raises(TypeError, match=r"shardings: x: .*: expected a PartitionSpec, or its text"):
+        tpusim.simulate(PSUM, shardings={"x": P(P.UNCONSTRAINED)})
 
 
 @pytest.mark.parametrize("name", ["--help", "-", "--", "-x.pb", "--config=v5e-2x2", "run", "%%"])

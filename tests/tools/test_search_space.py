@@ -45,6 +45,7 @@ def test_some_combinations_only():
     [
         ({"config": [1]}, "not a name"),
         ({"step_time_ns": [1]}, "not a name"),
+        ({"Found": [1]}, "not a name"),
         ({"a b": [1]}, "not a name"),
         ({"Mesh": [1], "mesh": [2]}, "not a name"),
         ({"mesh": "2x2"}, "a list of values"),

@@ -48,12 +48,14 @@ BranchAndBound::BranchAndBound(const Space& space, const RateBound& rates, const
 }
 
 Picoseconds BranchAndBound::Cutoff() const {
-  if (options_.all || shortest_ == Picoseconds(INT64_MAX)) return Picoseconds(INT64_MAX);
-  return Picoseconds(
-      static_cast<int64_t>(std::ceil(static_cast<double>(shortest_.value()) * (1 - options_.gap))));
+  return options_.all ? Picoseconds(INT64_MAX) : shortest_;
 }
 
-bool BranchAndBound::TooLong(Picoseconds bound) const { return bound >= Cutoff(); }
+bool BranchAndBound::TooLong(Picoseconds bound) const {
+  if (options_.all || shortest_ == Picoseconds(INT64_MAX)) return false;
+  return static_cast<double>(bound.value()) >=
+         static_cast<double>(shortest_.value()) * (1 - options_.gap);
+}
 
 void BranchAndBound::Know(Picoseconds step) { shortest_ = std::min(shortest_, step); }
 
@@ -115,7 +117,7 @@ void BranchAndBound::Suggest(const Candidate& candidate) {
     if (!space_.Possible({candidate.axes.begin(), candidate.axes.begin() + d + 1})) return;
   }
   if (rates_.Memory(mesh, candidate.axes) > options_.usable) return;
-  if (TooLong(rates_.Time(mesh, candidate.axes))) return;
+  if (rates_.Time(mesh, candidate.axes) >= Cutoff()) return;
   Hand(mesh, candidate.axes, first_);
 }
 

@@ -67,7 +67,8 @@ struct Found {
 class BranchAndBound {
  public:
   struct Options {
-    // Of the best step: candidates that could be shorter by no more than that are left out.
+    // Of the best step: what may be shorter by no more than that is not looked for. What is looked
+    // at is simulated if it can be shorter at all.
     double gap = 0;
     Bytes usable{0};   // HBM that a program may take
     bool all = false;  // leave nothing out that is possible and might fit

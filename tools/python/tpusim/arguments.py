@@ -76,31 +76,22 @@ def count(text: str) -> int:
     return int(text)
 
 
-def number(parameter: str, value: Any, expected: str = "a number") -> int | float:
+def number(
+    parameter: str,
+    value: Any,
+    expected: str = "a number",
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+) -> int | float:
     """A finite number."""
     plain = _plain(value)
     if not _is_number(plain):
         raise ArgumentTypeError(wrong(parameter, value, expected))
-    if not _is_finite(plain):
+    if not _is_finite(plain) or not least <= plain <= most or plain <= above:
         raise ArgumentValueError(wrong(parameter, value, expected))
     return plain
-
-
-def positive(parameter: str, value: Any, expected: str) -> int | float:
-    """A finite number above 0."""
-    found = number(parameter, value, expected)
-    if found <= 0:
-        raise ArgumentValueError(wrong(parameter, value, expected))
-    return found
-
-
-def share(parameter: str, value: Any) -> int | float:
-    """A part of a whole."""
-    expected = "a share, from 0 to 1"
-    found = number(parameter, value, expected)
-    if not 0 <= found <= 1:
-        raise ArgumentValueError(wrong(parameter, value, expected))
-    return found
 
 
 def mapping(parameter: str, value: Any, expected: str) -> dict[str, Any]:

@@ -278,7 +278,8 @@ def shard(
         open. Or texts, ["params/*/up=P(?, 'model')"].
       forbid: likewise, how no dimension of an argument is sharded.
       gap: leave out what can be shorter than the best by no more than this share of it.
-      seconds: when to stop with what is found; None: when all is decided.
+      seconds: when to stop with what is found, by default after ten minutes; 0: when all is
+        decided.
       prune: simulate nothing that cannot be the best.
       keep_constraints: leave the sharding constraints of the program as they are, by the names of
         axes; otherwise they follow what is decided.
@@ -286,8 +287,8 @@ def shard(
       store: an SQLite file of what is known of candidates; a search that is repeated goes on from
         there.
       jobs: how many processes work; by default as many as there are processors.
-      **keywords: more arguments of `tpusim.simulate`, except `shardings`. `mesh` is the only one
-        that is looked at, then; `constraints` hold beside those that are found.
+      **keywords: more arguments of `tpusim.simulate`, except `shardings`. With `mesh` no other mesh
+        is looked at; `constraints` hold beside those that are found.
 
     Returns:
       What was found, the shortest step first, and how much shorter any other choice may be.
@@ -307,7 +308,7 @@ def shard(
         store=store,
     )
     if price is not None:
-        words.append(f"--price={checks.positive('price', price, 'a price, more than 0')}")
+        words.append(f"--price={checks.number('price', price, 'a price, more than 0', above=0)}")
     if jobs is not None:
         expected = "a whole number, at least 1"
         # What the binary counts in.
@@ -339,10 +340,11 @@ def words_of_search(
     words = [f"--axes={','.join(names)}"] if names else []
     words += [f"--fix={text}" for text in checks.open_specs("fix", fix)]
     words += [f"--forbid={text}" for text in checks.open_specs("forbid", forbid)]
-    if left_out := checks.share("gap", gap):
+    if left_out := checks.number("gap", gap, "a share, from 0 to 1", least=0, most=1):
         words.append(f"--gap={left_out}")
     if seconds is not None:
-        words.append(f"--seconds={checks.positive('seconds', seconds, 'seconds, more than 0')}")
+        limit = checks.number("seconds", seconds, "seconds, 0 or more", least=0)
+        words.append(f"--seconds={limit}")
     words += [] if checks.flag("prune", prune) else ["--all"]
     words += ["--keep-constraints"] if checks.flag("keep_constraints", keep_constraints) else []
     if store is not None:

@@ -140,8 +140,8 @@ def _candidate(results: "Outcome", entry: "Entry", whole: bool) -> list[Panel]:
         add("usable HBM", row.usable_hbm_bytes, quantities.size, "usable")
     panels: list[Panel] = [{"kind": "figures", "title": entry.candidate.name, "figures": figures}]
     if entry.found is not None:
-        lines = repr(entry.found).splitlines()
-        panels.append({"kind": "text", "title": "Shardings that were found", "lines": lines})
+        found = repr(entry.found).splitlines()
+        panels.append({"kind": "text", "title": "Shardings that were found", "lines": found})
     lines = [entry.reason] if entry.reason else []
     if not whole:
         lines += row.warnings
@@ -201,6 +201,8 @@ def _ranking(results: "Outcome", done: "Sequence[Entry]") -> list[Panel]:
     if objective != "peak_hbm":
         figures["peak_hbm_bytes"] = ("peak HBM", "bytes")
 
+    finds = any(entry.found for entry in done)
+
     def cell(entry: "Entry", field: str) -> float | None:
         return _number(entry.value if field == "value" else getattr(entry.row, field), objective)
 
@@ -213,10 +215,18 @@ def _ranking(results: "Outcome", done: "Sequence[Entry]") -> list[Panel]:
                 {"name": "rank", "unit": "count"},
                 *_labels(results),
                 *({"name": name, "unit": unit} for name, unit in figures.values()),
+                *([{"name": "mesh found"}] if finds else []),
                 {"name": "why behind"},
             ],
             "rows": [
-                [e.rank, *_cells(e), *(cell(e, field) for field in figures), e.reason] for e in done
+                [
+                    e.rank,
+                    *_cells(e),
+                    *(cell(e, field) for field in figures),
+                    *([e.found.best.mesh_text if e.found else ""] if finds else []),
+                    e.reason,
+                ]
+                for e in done
             ],
             "opens": [e.candidate.name for e in done],
         }
