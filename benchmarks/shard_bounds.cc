@@ -1,6 +1,6 @@
 // How tight the bounds of a search for shardings are, and that none is above what is simulated.
 //
-//   build/benchmarks/shard_bounds [--candidates N] [--seed N] [--jobs N] FILE.pb...
+//   build/shard_bounds [--candidates N] [--seed N] [--jobs N] FILE.pb...
 //
 // Of each program N random candidates on its slice are compiled and simulated. Each begins with
 // partial choices: the bounds of all of them must not be above its step, nor its memory. Prints a

@@ -131,6 +131,7 @@ def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
         ({"jobs": 0}, ValueError, "jobs: 0: expected a whole number, at least 1"),
         ({"prune": 1}, TypeError, "prune: 1: expected True or False"),
         ({"store": "."}, tpusim.Error, "cannot be written: it is a folder"),
+        ({"colour": 1}, TypeError, "tpusim.shard: got an unexpected keyword argument 'colour'"),
         ({"shardings": {"x": "P()"}}, TypeError, "shardings: what is fixed for the search is fix="),
     ],
 )

@@ -145,6 +145,8 @@ def test_what_cannot_be_is_one_line(rejects, tmp_path: pathlib.Path):
     assert "the axes must divide what they split" in rejects(
         "shard", mlp, "--mesh", "X=3,Y=1", "--fix", "x=P('X')"
     )
+    for axes in ("a,a", "a=b", "a,"):
+        assert "is no list of names of axes" in rejects("shard", mlp, "--axes", axes, code=2)
     assert "is not ARGUMENT=SPEC" in rejects("shard", mlp, "--fix", "x", code=2)
     assert "--fix ARGUMENT=SPEC" in rejects("shard", mlp, "--shard", "x=P('X')")
     assert "has a shard_map" in rejects("shard", example("psum"))

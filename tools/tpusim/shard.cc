@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,6 +136,19 @@ std::string IsStatedDims(const std::string& text) {
   return parsed.ok() ? "" : Message(parsed.status());
 }
 
+// "data,model": names, each once.
+std::string IsAxes(const std::string& text) {
+  const std::vector<std::string> names = absl::StrSplit(text, ',');
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (name.empty() || name.find_first_of("=:()'\" ") != std::string::npos ||
+        !seen.insert(name).second) {
+      return fmt::format("\"{}\" is no list of names of axes, such as data,model", text);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Command AddShard(CLI::App& parent) {
@@ -152,7 +166,8 @@ Command AddShard(CLI::App& parent) {
       ->allow_extra_args(false);
   app->add_option("--axes", flags->axes,
                   "Names of the axes that meshes have (default: the program's; two at least)")
-      ->type_name("NAME,...");
+      ->type_name("NAME,...")
+      ->check(IsAxes);
   app->add_option("--fix", find.fixed,
                   "How an argument is sharded, and with it all that is decided together; ? leaves "
                   "a dimension open, * in a name stands for any text")

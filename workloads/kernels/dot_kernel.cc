@@ -104,7 +104,7 @@ class DotKernelBuilder {
     }
     waits_for_product_ = std::any_of(view.members.begin(), view.members.end(), [&](const auto* m) {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
-      return reduces && FeedsElementwise(*m);
+      return reduces && SpreadsOver(view, *m);
     });
     for (const Instruction* reduction : ReductionsSpreadIn(view.members, target.policy())) {
       const int along = OperandAlongRows(dot, *reduction, target.policy());
@@ -114,8 +114,9 @@ class DotKernelBuilder {
   }
 
   absl::Status SumVectorWork() {
-    const std::unordered_set<const Instruction*> into_lhs = MembersBehind(1 - weights_);
-    const std::unordered_set<const Instruction*> into_rhs = MembersBehind(weights_);
+    const std::unordered_set<const Instruction*> into_lhs =
+        MembersBehind(view_, dot_, 1 - weights_);
+    const std::unordered_set<const Instruction*> into_rhs = MembersBehind(view_, dot_, weights_);
     for (size_t n = 0; n < view_.members.size(); ++n) {
       const Instruction* m = view_.members[n];
       ASSIGN_OR_RETURN(VectorWork work, VectorWorkOf(*m, target_));
@@ -300,46 +301,6 @@ class DotKernelBuilder {
   // elements, while equal groups that are rounded up have less than twice as many as are
   // there.
   static constexpr double kWhole = 0.5;
-
-  bool IsMember(const Instruction& i) const {
-    return std::find(view_.members.begin(), view_.members.end(), &i) != view_.members.end();
-  }
-
-  // Is its result computed with in the same kernel? A softmax subtracts the maximum
-  // of a row from the row: nothing of that can start before the block's product is
-  // complete, whereas other epilogues follow it register by register.
-  bool FeedsElementwise(const Instruction& reduction) const {
-    std::vector<const Instruction*> work = {&reduction};
-    while (!work.empty()) {
-      const Instruction* i = work.back();
-      work.pop_back();
-      for (const Instruction* user : i->users()) {
-        if (!IsMember(*user)) continue;
-        // Over all of a row at every element: a reduction and its broadcast in one.
-        const bool spread = reduction.opcode() == Opcode::kReduceWindow
-                                ? reduction.shape().dims == reduction.operand(0)->shape().dims
-                                : user->shape().rank() > reduction.shape().rank();
-        if (hlo::IsElementwise(*user) && spread) return true;
-        if (user->opcode() != Opcode::kTuple) work.push_back(user);
-      }
-    }
-    return false;
-  }
-
-  // Members that compute an operand of the product.
-  std::unordered_set<const Instruction*> MembersBehind(int operand) const {
-    const std::unordered_set<const Instruction*> members(view_.members.begin(),
-                                                         view_.members.end());
-    std::unordered_set<const Instruction*> found;
-    std::vector<const Instruction*> work = {dot_.operand(operand)};
-    while (!work.empty()) {
-      const Instruction* i = work.back();
-      work.pop_back();
-      if (!members.contains(i) || !found.insert(i).second) continue;
-      work.insert(work.end(), i->operands().begin(), i->operands().end());
-    }
-    return found;
-  }
 
   static double ElementsOf(const Instruction& i) {
     return static_cast<double>(i.shape().ElementCount());

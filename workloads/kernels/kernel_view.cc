@@ -7,6 +7,7 @@
 #include "configs/memory.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
@@ -150,6 +151,39 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
     work.insert(work.end(), i->operands().begin(), i->operands().end());
   }
   return {found.begin(), found.end()};
+}
+
+std::unordered_set<const Instruction*> MembersBehind(const KernelView& view,
+                                                     const Instruction& member, int index) {
+  const Members members(view.members.begin(), view.members.end());
+  Members found;
+  std::vector<const Instruction*> work = {member.operand(index)};
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    if (!members.contains(i) || !found.insert(i).second) continue;
+    work.insert(work.end(), i->operands().begin(), i->operands().end());
+  }
+  return found;
+}
+
+bool SpreadsOver(const KernelView& view, const Instruction& reduction) {
+  const Members members(view.members.begin(), view.members.end());
+  std::vector<const Instruction*> work = {&reduction};
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    for (const Instruction* user : i->users()) {
+      if (!members.contains(user)) continue;
+      // Over all of a row at every element: a reduction and its broadcast in one.
+      const bool spread = reduction.opcode() == Opcode::kReduceWindow
+                              ? reduction.shape().dims == reduction.operand(0)->shape().dims
+                              : user->shape().rank() > reduction.shape().rank();
+      if (hlo::IsElementwise(*user) && spread) return true;
+      if (user->opcode() != Opcode::kTuple) work.push_back(user);
+    }
+  }
+  return false;
 }
 
 isa::MemorySpace SpaceOf(const Shape& shape) {

@@ -3,6 +3,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_KERNEL_VIEW_H_
 
 #include <functional>
+#include <unordered_set>
 #include <vector>
 
 #include "configs/units.h"
@@ -65,6 +66,16 @@ double UnpackWork(const KernelInput& input, const target::Target& target);
 // Inputs that reach `member` through its operand `index` without passing
 // through another product, as indices into view.inputs, ascending.
 std::vector<int> InputsBehind(const KernelView& view, const hlo::Instruction& member, int index);
+
+// Members that compute its operand `index`.
+std::unordered_set<const hlo::Instruction*> MembersBehind(const KernelView& view,
+                                                          const hlo::Instruction& member,
+                                                          int index);
+
+// Is the result of a reduction computed with in the same kernel? A softmax subtracts the maximum of
+// a row from the row: nothing of that can start before the block's product is complete, whereas
+// other epilogues follow it register by register.
+bool SpreadsOver(const KernelView& view, const hlo::Instruction& reduction);
 
 // Whole 32-bit vector registers that an array takes: the two fastest dimensions in
 // tiles, two registers for 64-bit and complex elements.

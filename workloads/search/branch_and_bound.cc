@@ -191,7 +191,9 @@ absl::Status BranchAndBound::CheckBounds(const Candidate& candidate, const Verdi
 absl::Status BranchAndBound::Tell(const Candidate& candidate, const Verdict& verdict) {
   std::erase_if(awaited_, [&](const auto& entry) { return entry.second == candidate; });
   ++tally_.candidates;
-  if (verdict.equal) {
+  const bool simulated = verdict.kind == Verdict::Kind::kSimulated;
+  if (verdict.equal ||
+      (simulated && !verdict.program.empty() && !programs_.insert(verdict.program).second)) {
     ++tally_.equal;
     return absl::OkStatus();
   }

@@ -43,7 +43,8 @@ struct Verdict {
   Kind kind = Kind::kImpossible;
   Picoseconds bound{0}, step{0};
   Bytes peak{0};
-  bool equal = false;  // another one was the same program on the same devices
+  bool equal = false;   // another one was the same program on the same devices
+  std::string program;  // equal for those; "" = not known
   std::string why;
 };
 
@@ -133,6 +134,7 @@ class BranchAndBound {
   std::optional<Found> best_;
   Picoseconds shortest_{INT64_MAX};  // of the best, and of what is known from elsewhere
   std::vector<Found> found_;
+  std::set<std::string> programs_;  // of what was found
   std::optional<Picoseconds> least_left_out_;
   std::optional<Bytes> smallest_too_large_;
   Tally tally_;

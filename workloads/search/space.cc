@@ -35,6 +35,8 @@ void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
 // they have them are one, and where names do not matter, meshes that differ only in names.
 std::vector<MeshAxes> MeshesOf(const SpaceOptions& options) {
   if (!options.mesh.empty()) return {options.mesh};
+  const bool names_matter =
+      options.keeps_constraints || !options.fixed.empty() || !options.forbidden.empty();
   std::vector<MeshAxes> meshes;
   std::set<std::vector<std::pair<std::string, int64_t>>> seen;
   std::vector<size_t> order(options.axes.size());
@@ -47,7 +49,7 @@ std::vector<MeshAxes> MeshesOf(const SpaceOptions& options) {
       for (size_t i = 0; i < order.size(); ++i) {
         mesh.push_back({options.axes[order[i]], made[i]});
         if (made[i] == 1) continue;
-        key.emplace_back(options.keeps_constraints ? mesh.back().name : "", made[i]);
+        key.emplace_back(names_matter ? mesh.back().name : "", made[i]);
       }
       if (seen.insert(key).second) meshes.push_back(std::move(mesh));
     });

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
+#include <set>
 #include <utility>
 
 #include "configs/names.h"
@@ -78,11 +78,18 @@ absl::StatusOr<std::vector<StatedDim>> DimsOf(std::string_view option,
         return UserError(fmt::format("{} {}: {} dimensions given for {} {}", option, one.text,
                                      one.dims.size(), argument.name, argument.shape.ToString()));
       }
+      std::set<std::string> used;
       for (size_t d = 0; d < argument.decisions.size(); ++d) {
+        // What a fixed spec leaves out is whole; a forbidden one says nothing of it.
+        if (d >= one.dims.size() && option != "--fix") continue;
         std::vector<std::string> axes;
         if (d < one.dims.size()) {
           if (!one.dims[d]) continue;
           axes = *one.dims[d];
+        }
+        for (const std::string& axis : axes) {
+          if (used.insert(axis).second) continue;
+          return UserError(fmt::format("{} {}: axis '{}' is used twice", option, one.text, axis));
         }
         if (argument.decisions[d] < 0) {
           if (axes.empty()) continue;

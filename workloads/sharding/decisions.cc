@@ -179,7 +179,7 @@ class Finder {
       }
       for (const auto& [root, count] : times) found_[root].conflicts += count > 1;
     });
-    std::set<std::string> named;
+    std::set<std::pair<int32_t, std::string>> named;
     std::map<int32_t, Bytes> largest;
     for (const Instruction* argument : Arguments()) {
       if (!argument->shape().IsArray()) continue;
@@ -196,7 +196,7 @@ class Finder {
           largest[root] = bytes;
           decision.name = text;
         }
-        if (named.insert(text).second) decision.arguments.push_back(std::move(text));
+        if (named.emplace(root, text).second) decision.arguments.push_back(std::move(text));
       }
     }
   }
@@ -209,7 +209,11 @@ class Finder {
     }
     std::ranges::stable_sort(decisions, std::greater<>(),
                              [](const auto& entry) { return entry.second.bytes; });
+    std::map<std::string, int> times;  // arguments of one name may have other shapes
     for (auto& [root, decision] : decisions) {
+      if (const int nth = ++times[decision.name]; nth > 1) {
+        decision.name += fmt::format(" ({})", nth);
+      }
       number_of_[root] = static_cast<int32_t>(result_.all.size());
       result_.all.push_back(std::move(decision));
     }
@@ -360,7 +364,7 @@ std::string WithoutNumbers(const std::string& name) {
 }
 
 absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module) {
-  PropagationGraph graph(module);
+  PropagationGraph graph(module, /*on_any_mesh=*/true);
   RETURN_IF_ERROR(graph.Build());
   return Finder(module, graph).Run();
 }

@@ -30,7 +30,7 @@
 namespace tpusim::sharding {
 
 struct Decision {
-  // A dimension of its largest argument: "params['layers'][*]['up'] 1".
+  // A dimension of its largest argument: "params['layers'][*]['up'] 1"; each is another.
   std::string name;
   // Arguments with such a dimension, numbers of equal ones as *, as the name is written.
   std::vector<std::string> arguments;

@@ -261,7 +261,7 @@ absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, in
     AddRegionParameters(instruction, context);
     return absl::OkStatus();
   }
-  if (in_.mesh.mesh.size() == 1) return absl::OkStatus();
+  if (!has_ops_) return absl::OkStatus();
   Op op;
   ASSIGN_OR_RETURN(op.rule, rules_.Find(*instruction));
   const std::span<const TensorRef> results = Values(instruction);

@@ -79,7 +79,9 @@ struct Adoption {
 
 class PropagationGraph {
  public:
-  explicit PropagationGraph(const NormalisedModule& in) : in_(in) {}
+  // On one device nothing is split; `on_any_mesh` has the ops nevertheless.
+  explicit PropagationGraph(const NormalisedModule& in, bool on_any_mesh = false)
+      : in_(in), has_ops_(on_any_mesh || in.mesh.mesh.size() > 1) {}
   // Error: an op without a rule.
   absl::Status Build();
 
@@ -131,6 +133,7 @@ class PropagationGraph {
   int32_t Context(const hlo::Instruction* call, int32_t outer);
 
   const NormalisedModule& in_;
+  const bool has_ops_;
   std::vector<TensorRef> refs_;  // of all instructions, one range each
   std::vector<Range> values_;    // by instruction id
   std::vector<char> met_;        // by instruction id

@@ -68,11 +68,18 @@ TEST(Space, WhatIsFixedAndForbidden) {
   const Program program = TwoProducts();
   SpaceOptions options = OverTwoAxes();
   options.fixed = {ParseStatedDims("params/up=P(?, 'y')").value()};
-  options.forbidden = {ParseStatedDims("x=P('y', ?)").value()};
+  options.forbidden = {ParseStatedDims("x=P('y')").value()};
   const Space space = Space::Of(program.decisions, options).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['down'] 0");
-  EXPECT_THAT(space.Choices(1, f), ElementsAre(2));
-  EXPECT_THAT(space.Choices(1, b), ElementsAre(0, 1, 3));
+  // Where names are said, each order of them is a mesh of its own.
+  const auto mesh = std::ranges::find(space.meshes(), MeshAxes{{"x", 2}, {"y", 4}});
+  ASSERT_NE(mesh, space.meshes().end());
+  const auto number = static_cast<size_t>(mesh - space.meshes().begin());
+  EXPECT_EQ(space.meshes().size(), 6u);
+  EXPECT_THAT(space.Choices(number, f), ElementsAre(2));
+  EXPECT_THAT(space.Choices(number, b), ElementsAre(0, 1, 3));
+  // What a forbidden spec leaves out is open.
+  EXPECT_EQ(space.Choices(number, DecisionOf(space, "x 1")).size(), 4u);
 }
 
 TEST(Space, WhatCannotBeIsSaid) {
@@ -87,6 +94,8 @@ TEST(Space, WhatCannotBeIsSaid) {
       error("params['wide']=P('x')"),
       HasSubstr("--fix params['wide']=P('x'): the program has no argument 'params['wide']'"));
   EXPECT_THAT(error("x=P(None, None, 'x')"), HasSubstr("3 dimensions given for x f32[64,256]"));
+  EXPECT_THAT(error("params/up=P('x', 'x')"),
+              HasSubstr("--fix params/up=P('x', 'x'): axis 'x' is used twice"));
   EXPECT_THAT(error("x=P('z')"),
               HasSubstr("--fix x=P('z'): meshes have no axis 'z'; theirs are x, y"));
   EXPECT_THAT(error("x=P('x')", {{"x", 5}, {"y", 1}}),

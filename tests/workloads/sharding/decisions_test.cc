@@ -1,5 +1,7 @@
 #include "workloads/sharding/decisions.h"
 
+#include <set>
+
 #include "sharding_testing.h"
 
 namespace tpusim::sharding {
@@ -73,6 +75,40 @@ TEST(Decisions, ConflictsAreCounted) {
   for (const int64_t d : {1, 0}) turned->mutable_attrs().add_dimensions(d);
   m.Dot(x, turned, {8, 8});
   for (const Decision& d : DecisionsOf(m.module()).all) EXPECT_EQ(d.conflicts, d.most == 8 ? 1 : 0);
+}
+
+// As it is exported without any sharding.
+TEST(Decisions, AProgramOfOneDeviceHasThem) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({8, 16}));
+  Instruction* w = m.Param(F32({16, 32}));
+  Instruction* dot = m.Add(Opcode::kDot, F32({8, 32}), {x, w});
+  dot->mutable_attrs().mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(1);
+  dot->mutable_attrs().mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(0);
+  const auto normalised = Normalise(m.module().Clone(), 1);
+  ASSERT_TRUE(normalised.ok()) << normalised.status();
+  const Decisions decisions = FindDecisions(*normalised).value();
+  ASSERT_EQ(decisions.all.size(), 3u);
+  for (const Decision& d : decisions.all) EXPECT_EQ(d.values, 2);
+}
+
+// Arguments of one pattern with other shapes: a decision each, with a name each.
+TEST(Decisions, NamesAreUnique) {
+  ShardedTestModule m;
+  Instruction* h = m.Argument(F32({8, 16}), "");
+  Name(h, "x");
+  int64_t width = 16;
+  for (const int layer : {0, 1, 2}) {
+    Instruction* w = m.Argument(F32({width, width * 2}), "");
+    Name(w, "layers[" + std::to_string(layer) + "]");
+    width *= 2;
+    h = m.Dot(h, w, {8, width});
+  }
+  const Decisions decisions = DecisionsOf(m.module());
+  ASSERT_EQ(decisions.all.size(), 5u);  // rows and four widths
+  std::set<std::string> names;
+  for (const Decision& d : decisions.all) names.insert(d.name);
+  EXPECT_EQ(names.size(), 5u);
 }
 
 }  // namespace

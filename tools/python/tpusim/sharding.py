@@ -315,7 +315,10 @@ def shard(
         words.append(f"--jobs={checks.whole('jobs', jobs, expected, least=1, most=2**31 - 1)}")
     if "shardings" in keywords:
         raise ArgumentTypeError("tpusim.shard: shardings: what is fixed for the search is fix=")
-    bound = inspect.signature(simulate).bind(program, *arguments, config=config, **keywords)
+    try:
+        bound = inspect.signature(simulate).bind(program, *arguments, config=config, **keywords)
+    except TypeError as error:
+        raise ArgumentTypeError(f"tpusim.shard: {error}") from None
     bound.apply_defaults()
     simulation = simulation_of(**bound.arguments)
     return FoundShardings.from_json(simulation.shard(words), simulation)

@@ -143,7 +143,7 @@ std::string Count(double count) {
 std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
   return {{"not possible: an argument would have an axis twice", t.impossible},
           {"excluded by memory: the arguments alone do not fit", t.memory},
-          {"excluded by rates: products take as long as the best step", t.rates},
+          {"excluded by rates: products alone take as long as is looked for", t.rates},
           {"compiled", t.judged},
           {"not looked at", t.waiting}};
 }
@@ -226,10 +226,12 @@ std::string PythonOf(const Space& space, const Candidate& candidate) {
   }
   const std::string comma = sizes.size() == 1 ? "," : "";
   std::string text =
-      "import re\n\nimport jax\nfrom jax.sharding import NamedSharding\n"
+      "import re\n\nimport jax\nfrom jax.sharding import AxisType, NamedSharding\n"
       "from jax.sharding import PartitionSpec as P\n\n";
-  text += fmt::format("mesh = jax.make_mesh(({}{}), ({}{}))\n", fmt::join(sizes, ", "), comma,
-                      fmt::join(names, ", "), comma);
+  // Axes of which constraints may speak.
+  text += fmt::format(
+      "mesh = jax.make_mesh(\n    ({}{}), ({}{}), axis_types=(AxisType.Auto,) * {}\n)\n",
+      fmt::join(sizes, ", "), comma, fmt::join(names, ", "), comma, sizes.size());
   text += "\n# By name and path of the arguments; * stands for any number.\nspecs = {\n";
   std::vector<std::string> roots;
   for (const Spec& spec : SpecsOf(statements)) {
@@ -266,9 +268,10 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const auto line = [](std::string_view name, const std::string& what) {
     return fmt::format("{:<14} {}\n", name, what);
   };
+  const int64_t chips = problem.config.topology.chips();
   std::string text =
-      line("workload", fmt::format("{} on {}: {} chips", NameOf(problem.options.workload),
-                                   problem.config.name, problem.config.topology.chips()));
+      line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
+                                   chips == 1 ? "" : "s"));
   text += line("space", fmt::format("{} choices: {} mesh{}, {} decisions", Count(space.Count()),
                                     space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
                                     space.decisions()));
@@ -390,6 +393,10 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
     j["lower_bound_ns"] = ToNanoseconds(outcome.lower_bound);
     j["gap"] = outcome.gap();
   }
+  if (const std::optional<Picoseconds> shortest = outcome.shortest()) {
+    const bool as_it_is = outcome.found.empty() || *shortest < outcome.found[0].verdict.step;
+    j["best"] = as_it_is ? "as_it_is" : "found";
+  }
   if (outcome.found.empty()) {
     if (!outcome.shortest()) j["problem"] = NothingFound(answer);
     return j;
@@ -494,7 +501,7 @@ Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title
 
 Json ToJson(const std::vector<SliceAnswer>& answers, const AnswerOptions& options) {
   Json j = results::HeadOf("tpusim.shard/1", ThisProducer());
-  j["workload"] = NameOf(answers[0].problem->options.workload);
+  j["workload"] = answers[0].problem->name;
   j["slices"] = Json::array();
   for (const SliceAnswer& answer : answers) j["slices"].push_back(ToJson(answer, options));
   return j;
@@ -542,9 +549,8 @@ absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
       }
     }
   }
-  return results::PageOfRuns(
-      fmt::format("shardings found for {}", NameOf(answers[0].problem->options.workload)), runs,
-      results::JsonText(tabs));
+  return results::PageOfRuns(fmt::format("shardings found for {}", answers[0].problem->name), runs,
+                             results::JsonText(tabs));
 }
 
 std::string ExplainedText(const FindProblem& problem) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "configs/chip_schema.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/console.h"
@@ -74,15 +75,22 @@ absl::StatusOr<std::string> SearchName(const FindProblem& problem) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadText(problem.options.workload));
   const ProgramFlags& program = problem.options.program;
   const MachineFlags& machine = problem.options.machine;
-  std::string said =
-      fmt::format("{} {} {} {} {} {} {} {} {} {}", program.recompile, program.xla_flags,
-                  program.kernel_time, program.mesh, program.device_order, program.donate,
-                  program.passes, machine.fold, machine.detail, machine.max_events);
+  std::string said = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {}", problem.options.keeps_constraints, program.recompile,
+      program.xla_flags, program.kernel_time, program.mesh, program.device_order, program.donate,
+      program.passes, machine.fold, machine.detail, machine.max_events);
   for (const std::vector<std::string>* words :
        {&program.overrides, &program.trip_counts, &program.branches, &program.kernel_costs,
         &program.ragged, &program.constraints, &program.algorithms, &machine.slow,
         &machine.links}) {
     said += fmt::format("|{}", fmt::join(*words, "\n"));
+  }
+  for (const configs::Config* config :
+       {&problem.config, problem.compiled_for ? &*problem.compiled_for : &problem.config}) {
+    for (const configs::Parameter& parameter : configs::ChipParameters()) {
+      said += fmt::format(" {}", parameter.get(config->chip));
+    }
+    said += fmt::format("|{} x {}", fmt::join(config->topology.shape(), "x"), config->devices());
   }
   const std::hash<std::string> hash;
   return fmt::format("{} on {} by {} {:x}:{:x}", NameOf(problem.options.workload),
@@ -175,7 +183,7 @@ class Search {
 
   // A bound that was enough for another best may not be for this one.
   bool Suffices(const Verdict& known) const {
-    return known.kind != Verdict::Kind::kBounded || known.equal || known.bound >= tree_.Cutoff();
+    return known.kind != Verdict::Kind::kBounded || known.bound >= tree_.Cutoff();
   }
 
   absl::Status Hear(const Workers::Reply& reply) {
@@ -193,7 +201,8 @@ class Search {
       outcome_.refused = verdict.why;
     }
     RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
-    if (!store_) return absl::OkStatus();
+    // What it is equal to may not be a candidate of the next search.
+    if (!store_ || verdict.equal) return absl::OkStatus();
     return store_->Add(ToString(*problem_.space, candidate), verdict);
   }
 
@@ -242,6 +251,8 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   ASSIGN_OR_RETURN(problem->simulation, SimulationOptionsOf(problem->config, options.machine));
   problem->compile = CompileOptionsOf(options.program);
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
+  const std::string& named = imported.workload.name();
+  problem->name = named.empty() ? NameOf(options.workload) : named;
   ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
                                                        problem->compile.trip_counts));
   search::SpaceOptions space;

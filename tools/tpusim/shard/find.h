@@ -21,7 +21,7 @@ namespace tpusim::tools {
 struct FindOptions {
   std::string workload, config;
   std::vector<std::string> axes, fixed, forbidden;
-  double gap = 0;      // see search::BranchAndBound
+  double gap = 0;        // see search::BranchAndBound
   double seconds = 600;  // when to stop with what is found; 0: when all is decided
   int jobs = 1;
   std::string store;  // "" = none
@@ -34,6 +34,7 @@ struct FindOptions {
 // What there is to find it in. It does not move: its parts refer to each other.
 struct FindProblem {
   FindOptions options;
+  std::string name;        // of the program
   configs::Config config;  // of the machine
   std::optional<configs::Config> compiled_for;
   compiler::CompileOptions compile;

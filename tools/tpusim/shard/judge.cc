@@ -110,7 +110,8 @@ absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picose
   options.common = &common_;
   options.verify_passes = false;
   options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
-    verdict.equal = !seen_.insert(KeyOf(module, devices)).second;
+    verdict.program = KeyOf(module, devices);
+    verdict.equal = !seen_.insert(verdict.program).second;
     return !verdict.equal;
   };
   options.watch.optimized = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
@@ -174,8 +175,13 @@ std::pair<search::Candidate, Picoseconds> CandidateOf(const std::string& text) {
 }
 
 std::string ToText(const Verdict& verdict) {
-  return nlohmann::json{static_cast<int>(verdict.kind), verdict.bound.value(), verdict.step.value(),
-                        verdict.peak.value(),           verdict.equal,         verdict.why}
+  return nlohmann::json{static_cast<int>(verdict.kind),
+                        verdict.bound.value(),
+                        verdict.step.value(),
+                        verdict.peak.value(),
+                        verdict.equal,
+                        verdict.why,
+                        verdict.program}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -188,6 +194,7 @@ Verdict VerdictOf(const std::string& text) {
   verdict.peak = Bytes(j[3].get<int64_t>());
   verdict.equal = j[4].get<bool>();
   verdict.why = j[5].get<std::string>();
+  verdict.program = j[6].get<std::string>();
   return verdict;
 }
 
