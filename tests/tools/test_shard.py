@@ -107,14 +107,16 @@ def test_a_search_goes_on_from_its_store(run, tmp_path: pathlib.Path):
     first = shard(run, "mlp_two_layers", "--store", str(store))
     with sqlite3.connect(store) as db:
         (rows,) = db.execute("SELECT count(*) FROM verdicts").fetchone()
-        assert rows == first["candidates_compiled"]
+        assert rows == first["candidates_compiled"] - first["equal"]
         db.execute("UPDATE verdicts SET step_ps = step_ps - 1 WHERE step_ps > 0")
     # It asks nobody for what is there: the best is a picosecond shorter.
     again = shard(run, "mlp_two_layers", "--store", str(store))
     best, before = (answer["found"][0]["step_time_ns"] for answer in (again, first))
     assert best == pytest.approx(before - 0.001, abs=1e-6)
+    # What was equal to another is asked for: the other may be of no candidate of this search.
     with sqlite3.connect(store) as db:
-        assert db.execute("SELECT count(*) FROM verdicts").fetchone() == (rows,)
+        (all_rows,) = db.execute("SELECT count(*) FROM verdicts").fetchone()
+    assert rows <= all_rows <= first["candidates_compiled"]
     # What decides verdicts decides what is asked for.
     other = shard(run, "mlp_two_layers", "--store", str(store), "--set", "chip.hbm.efficiency=0.5")
     assert other["found"][0]["step_time_ns"] > before

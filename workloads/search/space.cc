@@ -65,13 +65,14 @@ AxisSet Real(const MeshAxes& mesh) {
   return real;
 }
 
-// Whether a statement about dimensions of this decision has these axes.
+// Whether a statement about dimensions of this decision has these axes. Who names an axis means one
+// that splits: a mesh where it has size 1 has no such choice.
 bool Says(const StatedDim& stated, const MeshAxes& mesh, AxisSet axes) {
   AxisSet said = 0;
   for (size_t i = 0; i < mesh.size(); ++i) {
-    if (mesh[i].size > 1 && std::ranges::find(stated.axes, mesh[i].name) != stated.axes.end()) {
-      said |= AxisSet{1} << i;
-    }
+    if (std::ranges::find(stated.axes, mesh[i].name) == stated.axes.end()) continue;
+    if (mesh[i].size == 1) return false;
+    said |= AxisSet{1} << i;
   }
   return said == axes;
 }
