@@ -54,7 +54,7 @@ int64_t MxuSteadyCycles(const configs::ChipParams& chip, const isa::MxuWork& wor
   };
   const double by_tiles = static_cast<double>(CeilDiv(tiles, arrays)) * tile_cycles(work.m);
   const double by_rows = static_cast<double>(tiles) * tile_cycles(CeilDiv(work.m, arrays));
-  return CeilToInt(std::min(by_tiles, by_rows) / (IsInteger(work.format) ? 1 : mxu.efficiency));
+  return CeilToInt(std::min(by_tiles, by_rows) / SustainedShare(mxu, work.format));
 }
 
 // Share of a grid that an index combination of the dimensions in `mask` covers
@@ -78,6 +78,10 @@ bool MovesOnStepOf(const isa::Kernel& kernel, uint32_t mask, size_t j) {
 }
 
 }  // namespace
+
+double SustainedShare(const configs::MxuParams& mxu, isa::NumberFormat format) {
+  return IsInteger(format) ? 1 : mxu.efficiency;
+}
 
 double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format) {
   switch (format) {

@@ -30,6 +30,10 @@ Picoseconds XluTime(const configs::ChipParams& chip, int64_t operations);
 // Array passes of a product in this format, relative to one bf16 pass.
 double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format);
 
+// Share of their peak that the arrays sustain in this format: clocks that give way to power, and
+// whatever else keeps them from their rate all the time. Integers keep the rate.
+double SustainedShare(const configs::MxuParams& mxu, isa::NumberFormat format);
+
 // Time of one grid step's block including the step's scalar overhead.
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
 

@@ -6,6 +6,8 @@ import math
 import pathlib
 import shutil
 import stat
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy
 import pytest
@@ -39,20 +41,27 @@ def echo(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     return said
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_odd_values_are_taken_or_refused_in_one_line(echo: pathlib.Path, name: str):
-    """No value becomes a word of its own, and no error is one of subprocess."""
+def taken(
+    echo: pathlib.Path, function: Callable[..., Any], name: str
+) -> Iterator[tuple[Any, list[str]]]:
+    """Odd values that the simulator gets, with its words; others are refused in one line."""
     for value in ODD:
         echo.unlink(missing_ok=True)
         with pytest.raises((TypeError, ValueError, tpusim.Error)) as raised:
-            tpusim.simulate(PSUM, **{name: value})
+            function(PSUM, **{name: value})
         said = str(raised.value)
         assert "\n" not in said
-        if isinstance(raised.value, TypeError | ValueError):
-            assert name in said
-            assert not echo.exists()
+        if not isinstance(raised.value, TypeError | ValueError):
+            yield value, echo.read_text().splitlines()
             continue
-        run, program, *words = echo.read_text().splitlines()
+        assert name in said
+        assert not echo.exists()
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_odd_values_are_taken_or_refused_in_one_line(echo: pathlib.Path, name: str):
+    """No value becomes a word of its own, and no error is one of subprocess."""
+    for _, (run, program, *words) in taken(echo, tpusim.simulate, name):
         assert (run, program) == ("run", str(PSUM))
         assert words[0] == "--report"
         assert words[2] == "--quiet"
@@ -72,17 +81,7 @@ def test_odd_values_of_a_search_for_shardings(
     echo: pathlib.Path, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    for value in ODD:
-        echo.unlink(missing_ok=True)
-        with pytest.raises((TypeError, ValueError, tpusim.Error)) as raised:
-            tpusim.shard(PSUM, **{name: value})
-        said = str(raised.value)
-        assert "\n" not in said
-        if isinstance(raised.value, TypeError | ValueError):
-            assert name in said
-            assert not echo.exists()
-            continue
-        shard, program, *words = echo.read_text().splitlines()
+    for value, (shard, program, *words) in taken(echo, tpusim.shard, name):
         assert (shard, program, words[:2]) == ("shard", str(PSUM), ["--json", "--quiet"])
         bare = ["--all", "--keep-constraints"] if isinstance(value, bool) else []
         assert all(("=" in w and w.startswith("--")) or w in bare for w in words[2:]), words

@@ -83,6 +83,38 @@ def test_what_is_fixed_and_forbidden(run):
         assert row["arguments"]["x"][0] != ["X"]
 
 
+def test_what_is_fixed_is_found_though_the_program_as_it_is_is_shorter(run):
+    free = shard(run, "mlp_two_layers")
+    # All devices do all of the work.
+    fixed = shard(run, "mlp_two_layers", "--fix", "*=P()")
+    assert fixed["as_it_is"]["step_time_ns"] < fixed["found"][0]["step_time_ns"]
+    assert fixed["best"] == "found"
+    assert fixed["lower_bound_ns"] == fixed["found"][0]["step_time_ns"]
+    assert all(axes == [] for axes in fixed["found"][0]["decisions"].values())
+    assert free["best"] == "found"
+
+
+def test_a_constraint_beside_is_in_no_bound(run):
+    # It splits products though no argument is split.
+    words = ("--fix", "*=P()", "--mesh", "X=2,Y=4", "--constrain", "dot_general.1=P('X', 'Y')")
+    answer = shard(run, "mlp_two_layers", *words)
+    whole = shard(run, "mlp_two_layers", "--fix", "*=P()", "--mesh", "X=2,Y=4")
+    assert 0 < answer["lower_bound_ns"] <= answer["found"][0]["step_time_ns"]
+    assert answer["found"][0]["step_time_ns"] < whole["found"][0]["step_time_ns"]
+    # The command that is printed has it, too.
+    done = run("shard", example("mlp_two_layers"), *words)
+    (command,) = re.findall(r"^# tpusim (run .*)$", done.stdout, re.MULTILINE)
+    assert "--constrain=dot_general.1=" in command
+    step = json.loads(run(*shlex.split(command), "--json").stdout)["step_time_ns"]
+    assert step == answer["found"][0]["step_time_ns"]
+
+
+def test_what_takes_too_many_events_has_its_bound(run):
+    done = run("shard", example("mlp_two_layers"), "--max-events", "1", "--json")
+    assert done.returncode == 1
+    assert "all take more instructions than --max-events" in done.stderr
+
+
 def test_decisions_are_explained(run):
     done = run("shard", example("mlp_two_layers"), "--explain")
     assert done.returncode == 0, done.stderr

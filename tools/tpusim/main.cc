@@ -135,10 +135,11 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
   app.require_subcommand(1);
   const std::vector<Command> commands = {
-      AddRun(app),       AddCompare(app),    AddAdvise(app),     AddShard(app), AddSearch(app), AddFlags(app),
-      AddCalibrate(app), AddFit(app),        AddCollective(app), AddCheck(app),  AddValidate(app),
-      AddConfigs(app),   AddCompile(app),    AddOpt(app),        AddKernel(app), AddPage(app),
-      AddSchema(app),    AddCompletion(app), AddMan(app),        AddHelp(app),   AddVersion(app)};
+      AddRun(app),      AddCompare(app),   AddAdvise(app),     AddShard(app),      AddSearch(app),
+      AddFlags(app),    AddCalibrate(app), AddFit(app),        AddCollective(app), AddCheck(app),
+      AddValidate(app), AddConfigs(app),   AddCompile(app),    AddOpt(app),        AddKernel(app),
+      AddPage(app),     AddSchema(app),    AddCompletion(app), AddMan(app),        AddHelp(app),
+      AddVersion(app)};
   for (const Command& command : commands) RejectEmptyValues(*command.app);
   GroupOptions(app);
   AddExamples(app,

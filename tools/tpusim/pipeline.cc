@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/producer.h"
+#include "tools/tpusim/stopwatch.h"
 #include "tools/tpusim/unused_overrides.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/pipeline/pipeline.h"
@@ -29,16 +29,6 @@ constexpr Reason kNamedInWorkload{
     "config.named-in-workload", Action::kAssumed,
     "slice {subject}: the one named in the workload, as --config is not given"};
 constexpr Reason kUnusedOption{"option.no-effect", Action::kWarned, "{sentence}"};
-
-class Stopwatch {
- public:
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 

@@ -22,6 +22,7 @@
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
 #include "tools/tpusim/shard/answer.h"
 #include "tools/tpusim/shard/find.h"
 #include "workloads/search/stated_dims.h"
@@ -74,6 +75,19 @@ absl::StatusOr<std::vector<results::Compared>> ComparedOf(const FindProblem& pro
   return compared;
 }
 
+// The user's own options that are of the program and its machine, not of the search.
+std::vector<std::string> WordsOfRun() {
+  const std::set<std::string> of_search = {
+      "axes",  "fix",     "forbid",           "gap",  "all",   "seconds", "jobs", "store",
+      "price", "explain", "keep-constraints", "mesh", "config"};
+  std::vector<std::string> words;
+  for (const std::string& word : ThisProducer().command_line) {
+    if (!word.starts_with("--")) continue;
+    if (!of_search.contains(word.substr(2, word.find('=') - 2))) words.push_back(word);
+  }
+  return words;
+}
+
 absl::Status Shard(const ShardFlags& flags) {
   std::vector<InputPath> inputs = {{"workload", flags.find.workload}};
   for (const std::string& config : flags.configs) {
@@ -98,6 +112,7 @@ absl::Status Shard(const ShardFlags& flags) {
   }
   std::vector<SliceAnswer> answers;
   for (const auto& problem : problems) {
+    if (!flags.find.program.quiet) PrintWarnings(problem->config.warnings);
     SliceAnswer& answer = answers.emplace_back();
     answer.problem = problem.get();
     ASSIGN_OR_RETURN(answer.outcome, Find(*problem));
@@ -110,7 +125,7 @@ absl::Status Shard(const ShardFlags& flags) {
     return UserError(
         fmt::format("{}: {}", answers[0].problem->config.name, NothingFound(answers[0])));
   }
-  const AnswerOptions options{flags.price, flags.top, ResultColumns()};
+  const AnswerOptions options{flags.price, flags.top, ResultColumns(), WordsOfRun()};
   const std::string report = flags.json ? std::string(results::kStdout) : flags.report;
   if (!report.empty()) {
     RETURN_IF_ERROR(

@@ -27,7 +27,7 @@ constexpr size_t kHead = sizeof(uint64_t);
 
 bool WriteAll(int fd, const char* bytes, size_t count) {
   while (count > 0) {
-    // Without a signal where nobody reads any more.
+    // A worker that has died is an error here, not a SIGPIPE that ends us.
     const ssize_t written = ::send(fd, bytes, count, MSG_NOSIGNAL);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;

@@ -1,6 +1,7 @@
 #include "workloads/compiler/compile.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "configs/memory.h"
@@ -296,8 +297,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     result.stopped = true;
     return result;
   }
-  Common own(config);
-  Common& common = options.common != nullptr ? *options.common : own;
+  std::optional<Common> own;
+  Common& common = options.common != nullptr ? *options.common : own.emplace(config);
   const target::Target& target = common.target();
   cost::ChipCostModel costs(target, common.Costs(placement.device_of_partition, options.algorithms),
                             [&](const Instruction& loop) { return trip_counts(loop); });

@@ -549,7 +549,7 @@ void Search(const DotKernelBuilder& builder, const Product& product, const targe
     const Rank rank{timing::KernelTime(target.chip(), kernel), kernel.Steps(), i};
     if (!best || rank < best->first) best.emplace(rank, std::move(kernel));
   }
-  if (best) fastest.Offer(std::move(best->second), Bytes(0));
+  if (best) fastest.Offer(best->second, Bytes(0));
 }
 
 }  // namespace

@@ -92,14 +92,14 @@ absl::StatusOr<isa::Kernel> FastestKernel::Best(const hlo::Instruction& of) cons
                                of.Describe(), target_.ScopedVmem().value()));
 }
 
-bool FastestKernel::Offer(isa::Kernel kernel, Bytes scratch) {
+bool FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
   if (timing::WindowBytes(kernel) + scratch > target_.ScopedVmem()) return false;
   if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return true;
   const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
   const bool slower =
       best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps());
   if (slower) return true;
-  best_ = std::move(kernel);
+  best_ = kernel;
   best_time_ = time;
   ++improvements_;
   return true;

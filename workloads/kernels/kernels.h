@@ -56,7 +56,7 @@ class FastestKernel {
  public:
   explicit FastestKernel(const target::Target& target) : target_(target) {}
   // Whether the kernel fits.
-  bool Offer(isa::Kernel kernel, Bytes scratch);
+  bool Offer(const isa::Kernel& kernel, Bytes scratch);
   int64_t improvements() const { return improvements_; }  // how often it became faster
   const std::optional<isa::Kernel>& best() const { return best_; }
   // Error: none fits; it names the instruction.

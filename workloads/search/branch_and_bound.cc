@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -12,7 +11,8 @@
 namespace tpusim::search {
 namespace {
 
-// Of 2^n ways to settle n conflicts by constraints.
+// Conflicts of a choice that are settled by constraints: n of them in 2^n ways. Others, which have
+// fewer bytes, are left to propagation.
 constexpr size_t kMostConflicts = 3;
 
 // Every way: by propagation, and every combination of constraints.
@@ -59,6 +59,10 @@ bool BranchAndBound::TooLong(Picoseconds bound) const {
 
 void BranchAndBound::Know(Picoseconds step) { shortest_ = std::min(shortest_, step); }
 
+void BranchAndBound::LeaveOut(Picoseconds bound) {
+  least_left_out_ = std::min(least_left_out_.value_or(bound), bound);
+}
+
 double BranchAndBound::Below(size_t mesh, const std::vector<AxisSet>& decided) const {
   double below = space_.Below(mesh, decided.size());
   const auto number = static_cast<int32_t>(mesh);
@@ -86,7 +90,7 @@ void BranchAndBound::Admit(Node node) {
   node.bound = rates_.Time(node.mesh, node.axes);
   if (TooLong(node.bound)) {
     tally_.rates += below;
-    least_left_out_ = std::min(least_left_out_.value_or(node.bound), node.bound);
+    LeaveOut(node.bound);
     return;
   }
   open_.push(std::move(node));
@@ -147,25 +151,17 @@ std::optional<Candidate> BranchAndBound::Next() {
   while (ready_.empty() && !open_.empty()) {
     const Node node = open_.top();
     open_.pop();
-    if (node.axes.size() < space_.decisions()) {
-      if (!TooLong(node.bound)) {
-        Branch(node);
-        continue;
-      }
-    } else if (!TooLong(node.bound)) {
+    if (TooLong(node.bound)) {
+      tally_.rates += Below(node.mesh, node.axes);
+      LeaveOut(node.bound);
+    } else if (node.axes.size() < space_.decisions()) {
+      Branch(node);
+    } else {
       Hand(node.mesh, node.axes, ready_);
-      continue;
     }
-    tally_.rates += Below(node.mesh, node.axes);
-    least_left_out_ = std::min(least_left_out_.value_or(node.bound), node.bound);
   }
   if (ready_.empty()) return std::nullopt;
   return take(ready_);
-}
-
-void BranchAndBound::PutBack(const Candidate& candidate) {
-  std::erase_if(awaited_, [&](const auto& entry) { return entry.second == candidate; });
-  ready_.push_front(candidate);
 }
 
 absl::Status BranchAndBound::CheckBounds(const Candidate& candidate, const Verdict& verdict) const {
@@ -200,7 +196,7 @@ absl::Status BranchAndBound::Tell(const Candidate& candidate, const Verdict& ver
   switch (verdict.kind) {
     case Verdict::Kind::kBounded:
       ++tally_.bounded;
-      least_left_out_ = std::min(least_left_out_.value_or(verdict.bound), verdict.bound);
+      LeaveOut(verdict.bound);
       return absl::OkStatus();
     case Verdict::Kind::kTooLarge:
       ++tally_.too_large;

@@ -87,9 +87,6 @@ class BranchAndBound {
   std::optional<Candidate> Next();
   // Error, one of ours: a bound was above what was simulated.
   absl::Status Tell(const Candidate& candidate, const Verdict& verdict);
-  // A candidate that was handed out is not judged after all.
-  void PutBack(const Candidate& candidate);
-
   int64_t awaited() const { return static_cast<int64_t>(awaited_.size()); }
   // Verdicts that cannot be shorter than that need not be more exact.
   Picoseconds Cutoff() const;
@@ -122,6 +119,8 @@ class BranchAndBound {
   // A complete choice, with every settlement of its conflicts.
   void Hand(size_t mesh, const std::vector<AxisSet>& axes, std::deque<Candidate>& queue);
   bool TooLong(Picoseconds bound) const;
+  // So short may something be that is not looked at.
+  void LeaveOut(Picoseconds bound);
   absl::Status CheckBounds(const Candidate& candidate, const Verdict& verdict) const;
 
   const Space& space_;

@@ -4,9 +4,8 @@
 // is left to decide is their order, what lies in VMEM, and what runs beside what. One after the
 // other on the main stream come
 //
-//   kernels          at least the matrix work at the rate of the arrays, and what is moved of
-//   arrays
-//                    too large for VMEM at the rate of HBM
+//   kernels          at least the matrix work at the rate of the arrays; and what is moved of
+//                    arrays that do not fit into VMEM, at the rate of HBM
 //   collectives      those that are synchronous: latency, and bytes on their busiest link
 //
 // and beside compute, collectives that go over the same links take turns.

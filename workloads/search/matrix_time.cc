@@ -14,13 +14,11 @@ double MatrixSeconds(const hlo::Instruction& product, const target::Target& targ
   if (!cost.ok() || !on_arrays.ok()) return 0;
   const configs::MxuParams& mxu = target.chip().mxu;
   const isa::NumberFormat format = on_arrays->format;
-  const bool sustained = format == isa::NumberFormat::kInt8 || format == isa::NumberFormat::kInt4 ||
-                         format == isa::NumberFormat::kInt32;
   const double made = 2.0 * static_cast<double>(on_arrays->batch * on_arrays->m) *
                       static_cast<double>(on_arrays->k * on_arrays->n);
   return std::min(static_cast<double>(cost->flops.value()), made) *
          timing::FormatPasses(mxu, format) /
-         (target.chip().MxuPeak().value() * (sustained ? 1 : mxu.efficiency));
+         (target.chip().MxuPeak().value() * timing::SustainedShare(mxu, format));
 }
 
 }  // namespace tpusim::search

@@ -15,7 +15,9 @@ constexpr double kPicosecondsPerSecond = 1e12;
 
 }  // namespace
 
-RateBound::RateBound(const Program& program, const Space& space) : space_(space) {
+RateBound::RateBound(const Program& program, const Space& space,
+                     const std::vector<sharding::StatedConstraint>& stated)
+    : space_(space) {
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
     std::vector<AxisSet>& any = any_.emplace_back(space.decisions(), 0);
     for (size_t d = 0; d < space.decisions(); ++d) {
@@ -31,10 +33,18 @@ RateBound::RateBound(const Program& program, const Space& space) : space_(space)
     }
     return key;
   };
+  std::set<std::string> anywhere;
+  for (const sharding::StatedConstraint& constraint : stated) {
+    for (const std::vector<std::string>& dim : constraint.dims) {
+      // "x:(1)2" is a part of x.
+      for (const std::string& axis : dim) anywhere.insert(axis.substr(0, axis.find(":(")));
+    }
+  }
   for (const Product& product : program.products) {
-    const bool kept = space.keeps_constraints();
-    products[key_of(product.reach.decisions,
-                    kept ? product.reach.axes : std::set<std::string>())] += product.seconds;
+    std::set<std::string> axes = anywhere;
+    if (space.keeps_constraints())
+      axes.insert(product.reach.axes.begin(), product.reach.axes.end());
+    products[key_of(product.reach.decisions, axes)] += product.seconds;
   }
   const auto& memories = program.imported.workload.argument_memory_kinds();
   for (size_t n = 0; n < program.decisions.arguments.size(); ++n) {
@@ -50,9 +60,9 @@ RateBound::RateBound(const Program& program, const Space& space) : space_(space)
     for (const auto& [key, amount] : amounts) {
       Group group{{key.first.begin(), key.first.end()}, amount, {}};
       for (const MeshAxes& mesh : space.meshes()) {
-        AxisSet& stated = group.stated.emplace_back(0);
+        AxisSet& said = group.stated.emplace_back(0);
         for (size_t i = 0; i < mesh.size(); ++i) {
-          if (key.second.contains(mesh[i].name)) stated |= AxisSet{1} << i;
+          if (key.second.contains(mesh[i].name)) said |= AxisSet{1} << i;
         }
       }
       groups.push_back(std::move(group));

@@ -13,13 +13,16 @@
 #include "configs/units.h"
 #include "workloads/search/program.h"
 #include "workloads/search/space.h"
+#include "workloads/sharding/stated_constraints.h"
 
 namespace tpusim::search {
 
 class RateBound {
  public:
-  // Both must live as long.
-  RateBound(const Program& program, const Space& space);
+  // Both must live as long. `stated`: constraints beside those of candidates, whose axes may split
+  // anything.
+  RateBound(const Program& program, const Space& space,
+            const std::vector<sharding::StatedConstraint>& stated = {});
 
   // Of all candidates on the mesh whose first decisions are these.
   Picoseconds Time(size_t mesh, const std::vector<AxisSet>& decided) const;

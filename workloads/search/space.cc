@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <functional>
@@ -35,8 +36,8 @@ void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
 // they have them are one, and where names do not matter, meshes that differ only in names.
 std::vector<MeshAxes> MeshesOf(const SpaceOptions& options) {
   if (!options.mesh.empty()) return {options.mesh};
-  const bool names_matter =
-      options.keeps_constraints || !options.fixed.empty() || !options.forbidden.empty();
+  const bool names_matter = options.keeps_constraints || !options.constrained.empty() ||
+                            !options.fixed.empty() || !options.forbidden.empty();
   std::vector<MeshAxes> meshes;
   std::set<std::vector<std::pair<std::string, int64_t>>> seen;
   std::vector<size_t> order(options.axes.size());
@@ -114,6 +115,7 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
   Space space;
   space.program_ = &program;
   space.keeps_constraints_ = options.keeps_constraints;
+  space.constrained_ = options.constrained;
   space.meshes_ = MeshesOf(options);
   ASSIGN_OR_RETURN(const std::vector<StatedDim> fixed, DimsOf("--fix", options.fixed, program));
   ASSIGN_OR_RETURN(const std::vector<StatedDim> forbidden,
@@ -192,6 +194,12 @@ bool Space::Possible(const std::vector<AxisSet>& axes) const {
     if ((together_[last] >> d & 1) != 0 && (axes[d] & axes[last]) != 0) return false;
   }
   return true;
+}
+
+bool Space::IsConstrained(const std::string& value) const {
+  return std::ranges::any_of(constrained_, [&](const std::string& pattern) {
+    return pattern == value || fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
+  });
 }
 
 double Space::Below(size_t mesh, size_t decided) const {

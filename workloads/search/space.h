@@ -4,7 +4,7 @@
 //   decisions    of each (sharding/decisions.h), the axes that split its dimensions, in the order
 //                of the mesh
 //   settlements  of a candidate's conflicts: by propagation, or by constraints that give the axis
-//                to the one or to the other decision
+//                to the one or to the other decision, for the three with the most bytes
 //
 // A candidate has a choice of each. It is not possible where an axis would split two dimensions of
 // one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
@@ -41,6 +41,8 @@ struct SpaceOptions {
   // decisions have it.
   bool keeps_constraints = false;
   std::vector<StatedDims> fixed, forbidden;
+  // Values, by name or glob, for which constraints are stated beside: candidates state none.
+  std::vector<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
   // arguments, are left whole.
   double least_share = 0.005;
@@ -80,6 +82,7 @@ class Space {
   const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }
   const std::vector<OpenConflict>& conflicts() const { return conflicts_; }
   bool keeps_constraints() const { return keeps_constraints_; }
+  bool IsConstrained(const std::string& value) const;
 
   // Whether decision `axes.size() - 1` goes with those before it.
   bool Possible(const std::vector<AxisSet>& axes) const;
@@ -98,6 +101,7 @@ class Space {
   std::vector<uint64_t> together_;  // by decision, those that share an argument, as bits
   std::vector<OpenConflict> conflicts_;
   bool keeps_constraints_ = false;
+  std::vector<std::string> constrained_;
 };
 
 }  // namespace tpusim::search

@@ -5,7 +5,7 @@
 //   --forbid "tokens=P(?, 'model')"            all but that
 //
 // ARGUMENT is the name that the program has for it, params['layers'][0]['up'], or the same as a
-// path, params/layers/0/up; `*` in it stands for any text. A dimension that SPEC leaves out is
+// path, params/layers/0/up; a `*` in ARGUMENT matches any text. A dimension that SPEC leaves out is
 // whole if it is fixed, and open if it is forbidden. An axis that is named has to split: meshes
 // where it has size 1 do not count. Dimensions that are decided together are fixed together.
 #ifndef TPUSIM_WORKLOADS_SEARCH_STATED_DIMS_H_

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace tpusim::search {
@@ -29,9 +30,9 @@ class Dealt {
     for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
       const OpenConflict& conflict = space.conflicts()[c];
       if (candidate.conflicts[c] == Settled::kFirst) {
-        wins_[{conflict.first, conflict.second}] = true;
+        wins_.emplace(conflict.first, conflict.second);
       } else if (candidate.conflicts[c] == Settled::kSecond) {
-        wins_[{conflict.second, conflict.first}] = true;
+        wins_.emplace(conflict.second, conflict.first);
       }
     }
   }
@@ -62,7 +63,7 @@ class Dealt {
 
   const Space& space_;
   const Candidate& candidate_;
-  std::map<std::pair<int32_t, int32_t>, bool> wins_;
+  std::set<std::pair<int32_t, int32_t>> wins_;
 };
 
 Dims NamesOf(const MeshAxes& mesh, const std::vector<AxisSet>& axes) {
@@ -94,18 +95,9 @@ sharding::StatedConstraint Stated(const std::string& value, Dims dims) {
 }  // namespace
 
 std::string SpecText(const Dims& dims) {
-  std::vector<std::string> entries;
-  for (const std::vector<std::string>& axes : dims) {
-    if (axes.empty()) {
-      entries.emplace_back("None");
-    } else if (axes.size() == 1) {
-      entries.push_back(fmt::format("'{}'", axes[0]));
-    } else {
-      entries.push_back(fmt::format("('{}')", fmt::join(axes, "', '")));
-    }
-  }
-  while (!entries.empty() && entries.back() == "None") entries.pop_back();
-  return fmt::format("P({})", fmt::join(entries, ", "));
+  Dims split = dims;
+  while (!split.empty() && split.back().empty()) split.pop_back();
+  return sharding::SpecText(split);
 }
 
 Statements StatementsOf(const Space& space, const Candidate& candidate) {
@@ -129,6 +121,7 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
     }
   }
   for (const auto& [value, place] : places) {
+    if (space.IsConstrained(value)) continue;
     std::vector<AxisSet> axes = dealt.Of(place->decisions);
     for (size_t d = 0; d < axes.size(); ++d) {
       axes[d] = Dividing(statements.mesh, axes[d], place->shape.dims[d]);

@@ -296,13 +296,11 @@ class Finder {
 
   void FindProducts() {
     std::map<int32_t, Reach> of_root;
-    for (size_t n = 0; n < Arguments().size(); ++n) {
-      if (!Arguments()[n]->shape().IsArray()) continue;
-      const TensorRef ref = graph_.Values(Arguments()[n])[0];
-      const std::vector<int32_t>& decisions = result_.arguments[n].decisions;
-      for (size_t d = 0; d < decisions.size(); ++d) {
-        if (decisions[d] >= 0) of_root[reach_.Find(DimOf(ref, d))].decisions.insert(decisions[d]);
-      }
+    // Constraints may be stated for values that nothing ties to an argument but a loop or a name.
+    for (int32_t dim = 0; dim < first_.back(); ++dim) {
+      const auto decision = number_of_.find(classes_.Find(dim));
+      if (decision != number_of_.end())
+        of_root[reach_.Find(dim)].decisions.insert(decision->second);
     }
     for (const auto& [value, said] : in_.annotations) {
       if (value->opcode() == hlo::Opcode::kParameter && value->parent() == in_.module->entry()) {

@@ -235,19 +235,27 @@ absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
   return absl::OkStatus();
 }
 
-std::string SpecText(const Sharding& sharding, const Mesh& mesh) {
+std::string SpecText(const std::vector<std::vector<std::string>>& dims) {
   std::vector<std::string> entries;
-  for (const DimSharding& dim : sharding.dims) {
-    std::vector<std::string> axes;
-    for (const AxisRef& axis : dim.axes) {
-      if (axis != FullAxis(mesh, axis.axis)) return ToString(sharding, mesh);
-      axes.push_back(fmt::format("'{}'", mesh.axes[axis.axis].name));
-    }
+  for (const std::vector<std::string>& axes : dims) {
+    const std::string names = fmt::format("'{}'", fmt::join(axes, "', '"));
     entries.push_back(axes.empty()       ? "None"
-                      : axes.size() == 1 ? axes[0]
-                                         : fmt::format("({})", fmt::join(axes, ", ")));
+                      : axes.size() == 1 ? names
+                                         : fmt::format("({})", names));
   }
   return fmt::format("P({})", fmt::join(entries, ", "));
+}
+
+std::string SpecText(const Sharding& sharding, const Mesh& mesh) {
+  std::vector<std::vector<std::string>> dims;
+  for (const DimSharding& dim : sharding.dims) {
+    std::vector<std::string>& axes = dims.emplace_back();
+    for (const AxisRef& axis : dim.axes) {
+      if (axis != FullAxis(mesh, axis.axis)) return ToString(sharding, mesh);
+      axes.push_back(mesh.axes[axis.axis].name);
+    }
+  }
+  return SpecText(dims);
 }
 
 }  // namespace tpusim::sharding

@@ -42,6 +42,9 @@ absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
 absl::StatusOr<Sharding> ShardingOf(std::string_view option, const StatedConstraint& stated,
                                     const hlo::Instruction& value, const Mesh& mesh);
 
+// P('x', None) of the names of axes by dimension.
+std::string SpecText(const std::vector<std::vector<std::string>>& dims);
+
 // P('x', None) of a sharding, to write into a program. Parts of axes have no such form: then as
 // ToString(sharding, mesh).
 std::string SpecText(const Sharding& sharding, const Mesh& mesh);

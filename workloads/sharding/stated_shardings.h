@@ -42,7 +42,7 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
 absl::Status CheckStatedMesh(const NormalisedModule& module);
 
 // A StatedConstraint names arguments here, by the name that the program has for them (params['w'])
-// or by that of their parameter instruction; `*` in it stands for any text. Errors: no argument of
+// or by that of their parameter instruction; a `*` in the name matches any text. Errors: no argument of
 // that name; those of StateConstraints; axes that do not divide a dimension of the argument.
 absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
                             NormalisedModule& module);

@@ -145,6 +145,11 @@ TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   const Statements statements = StatementsOf(space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(None, 'y')");
+  // What is constrained beside is left to that.
+  options.constrained = {statements.constraints[0].values[0]};
+  space = Space::Of(program.decisions, options).value();
+  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
+  options = OverTwoAxes();
   options.keeps_constraints = true;
   space = Space::Of(program.decisions, options).value();
   EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());

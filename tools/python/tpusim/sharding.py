@@ -144,6 +144,8 @@ class FoundShardings:
     """To paste into the program: mesh, PartitionSpecs, constraints; empty if `best` is as it is."""
     price_per_step: float | None = None
     """Of the best, where a price is given."""
+    shortest: str = dataclasses.field(default="found", metadata=records.key("best"))
+    """Whose step `best` is: "found", or "as_it_is"."""
     # What can simulate it.
     simulation: Simulation | None = dataclasses.field(
         default=None, compare=False, metadata=records.NO_KEY
@@ -166,11 +168,12 @@ class FoundShardings:
 
     @property
     def best(self) -> Choice:
-        """The shortest step; that of the program as it is only if nothing else is as short."""
-        known = [*self.found[:1], *([self.as_it_is] if self.as_it_is else [])]
-        if not known:
+        """The shortest step; that of the program as it is if nothing is shorter, nor fixed."""
+        if self.shortest == "as_it_is" and self.as_it_is is not None:
+            return self.as_it_is
+        if not self.found:
             raise Error(f"shard: {self.config}: nothing was simulated")
-        return min(known, key=lambda choice: choice.step_time_ns)
+        return self.found[0]
 
     def report(self, choice: Choice | None = None) -> Report:
         """The whole report of a choice, by default of the best (simulates it)."""

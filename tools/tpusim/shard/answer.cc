@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -28,7 +29,7 @@ using search::Space;
 constexpr double kSecondsPerHour = 3600;
 // Steps that a price is given for.
 constexpr double kSteps = 1000;
-// Points of a plot and rows of a table beyond which nobody looks.
+// Candidates that a plot or a table of the page has: the fastest.
 constexpr size_t kMostShown = 200;
 
 // A PartitionSpec, and the arguments that have it: one by name, or several by a name with *.
@@ -193,6 +194,9 @@ std::string NothingFound(const SliceAnswer& answer) {
                        results::BytesText(*outcome.smallest_too_large), results::BytesText(usable));
   }
   if (!outcome.refused.empty()) return "nothing is possible: " + outcome.refused;
+  if (outcome.tally.bounded > 0 && !outcome.stopped) {
+    return "nothing was simulated to its end: all take more instructions than --max-events";
+  }
   return outcome.stopped ? "nothing was simulated before --seconds were over"
                          : "nothing is possible: every choice has an axis twice in an argument";
 }
@@ -289,10 +293,12 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
     text +=
         line("as it is", fmt::format("does not fit: it needs {}", results::BytesText(own->peak)));
   }
-  if (outcome.found.empty() || (own_ran && own->step <= outcome.found[0].verdict.step)) {
-    text += line("found", own_ran ? "nothing that is shorter than the program as it is"
-                                  : NothingFound(answer));
-    if (own_ran) text += line("certified", Certificate(outcome));
+  const bool keeps_own = outcome.as_it_is_counts &&
+                         (outcome.found.empty() || own->step <= outcome.found[0].verdict.step);
+  if (outcome.found.empty() || keeps_own) {
+    text += line("found", keeps_own ? "nothing that is shorter than the program as it is"
+                                    : NothingFound(answer));
+    if (keeps_own) text += line("certified", Certificate(outcome));
     text += line("took", fmt::format("{:.1f} s", outcome.seconds)) + "\n";
     return text + FatesText(Fates(outcome.tally)) + FatesText(FatesOfCompiled(outcome.tally));
   }
@@ -300,7 +306,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   std::string gain;
   if (own_ran) {
     const double change = Ratio(best.verdict.step, own->step) - 1;
-    gain = fmt::format(" ({} shorter)", Percent(-change));
+    gain = fmt::format(" ({} {})", Percent(std::abs(change)), change > 0 ? "longer" : "shorter");
   }
   text +=
       line("found",
@@ -326,8 +332,8 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   }
   text += "\n" + PythonOf(space, best.candidate);
   std::vector<std::string> words;
-  for (const std::string& word : OptionsOf(space, best.candidate).Words()) {
-    words.push_back(Word(word));
+  for (const auto& of : {options.run_words, OptionsOf(space, best.candidate).Words()}) {
+    for (const std::string& word : of) words.push_back(Word(word));
   }
   return text + fmt::format("\n# tpusim run {} --config {} {}\n", Word(problem.options.workload),
                             Word(problem.config.name), fmt::join(words, " "));
@@ -394,7 +400,8 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
     j["gap"] = outcome.gap();
   }
   if (const std::optional<Picoseconds> shortest = outcome.shortest()) {
-    const bool as_it_is = outcome.found.empty() || *shortest < outcome.found[0].verdict.step;
+    const bool as_it_is =
+        outcome.found.empty() || (outcome.as_it_is_counts && outcome.as_it_is->step == *shortest);
     j["best"] = as_it_is ? "as_it_is" : "found";
   }
   if (outcome.found.empty()) {

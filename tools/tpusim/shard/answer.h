@@ -37,6 +37,7 @@ struct AnswerOptions {
   std::optional<double> price;  // of a chip for an hour
   size_t top = 8;
   size_t width = 10'000;
+  std::vector<std::string> run_words = {};  // options that `tpusim run` has to have as well
 };
 // Why nothing was found, in a line.
 std::string NothingFound(const SliceAnswer& answer);

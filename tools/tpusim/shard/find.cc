@@ -18,6 +18,7 @@
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/shard/judge.h"
 #include "tools/tpusim/shard/store.h"
+#include "tools/tpusim/stopwatch.h"
 #include "tools/tpusim/workers.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/search/rate_bound.h"
@@ -36,16 +37,6 @@ const char* const kAxes[] = {"data", "model"};
 // What the worker is asked for the program as it is.
 constexpr char kAsItIs[] = "as it is";
 constexpr double kSecondsOfNews = 2;
-
-class Clock {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 absl::StatusOr<std::vector<search::StatedDims>> StatedDimsOf(const std::vector<std::string>& all) {
   std::vector<search::StatedDims> stated;
@@ -102,19 +93,18 @@ class Search {
   Search(const FindProblem& problem, std::optional<VerdictStore> store)
       : problem_(problem),
         store_(std::move(store)),
-        rates_(problem.program, *problem.space),
+        rates_(problem.program, *problem.space, problem.compile.constraints),
         tree_(*problem.space, rates_, GoalOf(problem)),
         workers_(problem.options.jobs,
-                 [this](const std::string& question) { return Answer(question); }) {
-    for (const Candidate& own : search::OwnCandidates(*problem.space, problem.program)) {
-      tree_.Suggest(own);
-    }
+                 [this](const std::string& question) { return Answer(question); }),
+        own_(search::OwnCandidates(*problem.space, problem.program)) {
+    for (const Candidate& own : own_) tree_.Suggest(own);
   }
 
   absl::StatusOr<FindOutcome> Run() {
     RETURN_IF_ERROR(AskForProgramAsItIs());
     const double most = problem_.options.seconds;
-    while (most <= 0 || clock_.seconds() < most) {
+    while (most <= 0 || clock_.Seconds() < most) {
       RETURN_IF_ERROR(AskWorkers());
       if (!workers_.busy()) break;
       const auto wait = std::chrono::milliseconds(500);
@@ -125,7 +115,7 @@ class Search {
     }
     if (said_ > 0 && !problem_.options.program.verbose) ShowProgress("");
     outcome_.stopped = workers_.busy();
-    outcome_.seconds = clock_.seconds();
+    outcome_.seconds = clock_.Seconds();
     outcome_.tally = tree_.tally();
     outcome_.lower_bound = tree_.LowerBound();
     outcome_.smallest_too_large = tree_.smallest_too_large();
@@ -191,8 +181,11 @@ class Search {
     const Verdict verdict = VerdictOf(*reply.answer);
     if (reply.tag == as_it_is_) {
       outcome_.as_it_is = verdict;
-      if (verdict.kind == Verdict::Kind::kSimulated) tree_.Know(verdict.step);
-      tree_.SuggestNear(search::OwnCandidates(*problem_.space, problem_.program)[0]);
+      outcome_.as_it_is_counts = verdict.kind == Verdict::Kind::kSimulated &&
+                                 problem_.options.fixed.empty() &&
+                                 problem_.options.forbidden.empty();
+      if (outcome_.as_it_is_counts) tree_.Know(verdict.step);
+      tree_.SuggestNear(own_.front());
       return absl::OkStatus();
     }
     const Candidate candidate = asked_.at(reply.tag);
@@ -208,9 +201,9 @@ class Search {
 
   void SayHowFar() {
     const ProgramFlags& flags = problem_.options.program;
-    if (flags.quiet || clock_.seconds() < said_ + kSecondsOfNews) return;
+    if (flags.quiet || clock_.Seconds() < said_ + kSecondsOfNews) return;
     if (!flags.verbose && !IsTerminal()) return;
-    said_ = clock_.seconds();
+    said_ = clock_.Seconds();
     const search::Tally tally = tree_.tally();
     const std::string best =
         tree_.best() ? results::TimeText(tree_.best()->verdict.step) : "none yet";
@@ -232,7 +225,8 @@ class Search {
   BranchAndBound tree_;
   std::unique_ptr<Judge> judge_;
   Workers workers_;
-  const Clock clock_;
+  const std::vector<Candidate> own_;  // what the program itself says; a mesh has one at least
+  const Stopwatch clock_;
   double said_ = 0;
   int64_t tag_ = 0, as_it_is_ = -1;
   std::map<int64_t, Candidate> asked_;
@@ -260,6 +254,9 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   space.mesh = problem->compile.mesh;
   space.axes = AxesOf(options, problem->program);
   space.keeps_constraints = options.keeps_constraints;
+  for (const sharding::StatedConstraint& stated : problem->compile.constraints) {
+    space.constrained.insert(space.constrained.end(), stated.values.begin(), stated.values.end());
+  }
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
   ASSIGN_OR_RETURN(problem->space, search::Space::Of(problem->program.decisions, space));
@@ -268,7 +265,7 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
 
 std::optional<Picoseconds> FindOutcome::shortest() const {
   std::optional<Picoseconds> step;
-  if (as_it_is && as_it_is->kind == Verdict::Kind::kSimulated) step = as_it_is->step;
+  if (as_it_is_counts) step = as_it_is->step;
   if (!found.empty()) step = std::min(step.value_or(found[0].verdict.step), found[0].verdict.step);
   return step;
 }

@@ -47,8 +47,10 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
 
 struct FindOutcome {
   std::optional<search::Verdict> as_it_is;  // if it is for as many devices
-  std::vector<search::Found> found;         // the best first
-  Picoseconds lower_bound{0};               // of all candidates that fit
+  // It is one of the answers: nothing is fixed or forbidden that it might not keep to.
+  bool as_it_is_counts = false;
+  std::vector<search::Found> found;  // the best first
+  Picoseconds lower_bound{0};        // of all candidates that fit
   search::Tally tally;
   std::optional<Bytes> smallest_too_large;
   std::string refused;   // why the first was that was refused; "" = none was

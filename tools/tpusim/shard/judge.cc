@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/hash/hash.h"
 #include "configs/status_macros.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/search/compiled_bound.h"
+#include "workloads/search/program_key.h"
 #include "workloads/search/statements.h"
 
 namespace tpusim::tools {
@@ -25,42 +24,6 @@ constexpr int64_t kMostKernels = 50'000;
 // Of the simulation that is tried first where devices differ.
 constexpr int64_t kFewEvents = 100'000;
 constexpr int64_t kFewClasses = 8;
-
-// Two hashes of 64 bits with seeds of their own: of millions of programs no two have both alike.
-class Digest {
- public:
-  template <typename T>
-  void Add(const T& value) {
-    first_ = absl::HashOf(first_, value);
-    second_ = absl::HashOf(value, second_, kSecond);
-  }
-  std::string Text() const { return fmt::format("{:x}:{:x}", first_, second_); }
-
- private:
-  static constexpr uint64_t kSecond = 0x9e3779b97f4a7c15;
-  uint64_t first_ = 0, second_ = kSecond;
-};
-
-// Equal for the same program on the same devices, whatever its values are called.
-std::string KeyOf(const hlo::Module& module, const std::vector<int64_t>& device_of_partition) {
-  Digest digest;
-  digest.Add(device_of_partition);
-  std::unordered_map<const hlo::Computation*, int64_t> computations;
-  std::unordered_map<const hlo::Instruction*, int64_t> values;
-  for (const hlo::Computation* computation : module.PostOrder()) {
-    computations.emplace(computation, std::ssize(computations));
-    for (const hlo::Instruction* i : computation->PostOrder()) {
-      values.emplace(i, std::ssize(values));
-      digest.Add(static_cast<int>(i->opcode()));
-      digest.Add(i->shape().ToString());
-      digest.Add(i->AttributeBytes());
-      for (const hlo::Instruction* operand : i->operands()) digest.Add(values.at(operand));
-      for (const hlo::Computation* called : i->called()) digest.Add(computations.at(called));
-    }
-    digest.Add(values.at(computation->root()));
-  }
-  return digest.Text();
-}
 
 }  // namespace
 
@@ -110,7 +73,7 @@ absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picose
   options.common = &common_;
   options.verify_passes = false;
   options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
-    verdict.program = KeyOf(module, devices);
+    verdict.program = search::ProgramKey(module, devices);
     verdict.equal = !seen_.insert(verdict.program).second;
     return !verdict.equal;
   };
@@ -150,6 +113,8 @@ absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picose
     if (timeline->step_time >= cutoff) return verdict;
     timeline = sim::Simulate(machine_, compiled->program, simulation_);
   }
+  // Beyond --max-events nothing is known of it but its bound.
+  if (absl::IsResourceExhausted(timeline.status())) return verdict;
   RETURN_IF_ERROR(timeline.status());
   verdict.kind = Verdict::Kind::kSimulated;
   verdict.step = timeline->step_time;
