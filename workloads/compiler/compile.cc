@@ -59,6 +59,18 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
   return costs;
 }
 
+absl::Status SetStatedCosts(hlo::ImportedWorkload& imported) {
+  ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
+                   ExportedCosts(imported.workload));
+  kernels::SetCustomCosts(*imported.module, exported);
+  return absl::OkStatus();
+}
+
+int64_t PartitionsOf(const hlo::ImportedWorkload& imported) {
+  const int64_t stated = imported.workload.num_partitions();
+  return stated > 0 ? stated : imported.num_partitions;
+}
+
 void Append(const std::vector<Record>& more, std::vector<Record>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
@@ -78,8 +90,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
                                                                CompileResult& result) {
   const Stage until = options.until;
   const tpusim::Workload& workload = imported.workload;
-  const int64_t stated =
-      workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
+  const int64_t stated = PartitionsOf(imported);
   const int64_t wanted = options.mesh.empty() ? stated : sharding::Mesh{options.mesh, {}}.size();
   result.workload = workload;
   result.workload.set_num_partitions(stated);
@@ -123,8 +134,11 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     imported.workload.clear_coordinates();
     result.workload.clear_coordinates();
   }
+  propagation.reasons = options.reasons;
   ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
-                   sharding::ShardModule(std::move(imported.module), stated, propagation));
+                   options.normalised != nullptr
+                       ? sharding::ShardModule(sharding::CopyOf(*options.normalised), propagation)
+                       : sharding::ShardModule(std::move(imported.module), stated, propagation));
   if (until == Stage::kSharded) {
     result.sharded_text = sharding::ToString(sharded);
     return std::unique_ptr<hlo::Module>();
@@ -245,6 +259,11 @@ void Common::Clear() {
   collectives_.clear();
 }
 
+absl::StatusOr<sharding::NormalisedModule> NormalisedOf(hlo::ImportedWorkload& imported) {
+  RETURN_IF_ERROR(SetStatedCosts(imported));
+  return sharding::Normalise(std::move(imported.module), PartitionsOf(imported));
+}
+
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options,
                                       const configs::Config* machine) {
@@ -260,12 +279,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   result.by_tpu_compiler = compiled;
-  const bool scheduled = !imported.module->entry()->schedule().empty();
+  const hlo::Module& source =
+      options.normalised != nullptr ? *options.normalised->module : *imported.module;
+  const bool scheduled = !source.entry()->schedule().empty();
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(imported.workload, options.trip_counts);
-  ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
-                   ExportedCosts(imported.workload));
-  kernels::SetCustomCosts(*imported.module, exported);
+  if (options.normalised == nullptr) RETURN_IF_ERROR(SetStatedCosts(imported));
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;

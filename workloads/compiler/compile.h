@@ -28,6 +28,7 @@
 #include "workloads/kernels/kernel_library.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
+#include "workloads/sharding/normalise.h"
 #include "workloads/sharding/sharding.h"
 #include "workloads/sharding/stated_constraints.h"
 #include "workloads/target/target.h"
@@ -110,6 +111,11 @@ struct CompileOptions {
   Watch watch;
   // What other compilations found, for the same slice and the same algorithms.
   Common* common = nullptr;
+  // What NormalisedOf made of the program, for one of many compilations: `imported.module` is not
+  // read then.
+  const sharding::NormalisedModule* normalised = nullptr;
+  // Whether it is asked why values are sharded as they are.
+  bool reasons = true;
   // Whether it is asked which lines of the program operations come from.
   bool op_places = false;
   // Where to stop; what comes later is left empty in the result.
@@ -138,6 +144,10 @@ struct CompileResult {
   // Distinct kernels whose tiles were searched for, however often the program has them.
   int64_t kernel_searches = 0;
 };
+
+// The first steps of Compile, which no option changes; `imported.module` is consumed. Errors: as
+// sharding::Normalise; a kernel's cost that has another form.
+absl::StatusOr<sharding::NormalisedModule> NormalisedOf(hlo::ImportedWorkload& imported);
 
 // `imported.module` is consumed. The program is what the compiler makes for `config`. It runs on
 // `machine`, the same slice with other speeds, where one is given: closed forms of the report and

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/loops/loops.h"
 #include "workloads/passes/pipeline/pass.h"
 #include "workloads/passes/simplify/simplify.h"
 #include "workloads/search/matrix_time.h"
-#include "workloads/sharding/normalise.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::search {
@@ -83,7 +83,6 @@ std::vector<std::vector<std::string>> SaidOf(const Instruction* argument,
 
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
   hlo::ImportedWorkload copy;
-  copy.module = imported.module->Clone();
   copy.workload = imported.workload;
   copy.container = imported.container;
   copy.num_partitions = imported.num_partitions;
@@ -97,16 +96,13 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   if (imported.partitioned) {
     return UserError("the module is partitioned already: there are no shardings to choose");
   }
-  const tpusim::Workload& workload = imported.workload;
-  const int64_t partitions =
-      workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
-  ASSIGN_OR_RETURN(sharding::NormalisedModule normalised,
-                   sharding::Normalise(imported.module->Clone(), partitions));
+  ASSIGN_OR_RETURN(sharding::NormalisedModule normalised, compiler::NormalisedOf(imported));
   if (!normalised.manual_regions.empty()) {
     return UserError(
         "the program has a shard_map: what it says of shards is for its own mesh and shardings");
   }
   Program program;
+  program.normalised = sharding::CopyOf(normalised);
   ASSIGN_OR_RETURN(program.decisions, sharding::FindDecisions(normalised));
   program.mesh = normalised.mesh.mesh;
   for (const Instruction* argument : normalised.module->entry()->parameters()) {
@@ -119,7 +115,7 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   NameProducts(module);
   RETURN_IF_ERROR(passes::Simplify(module, context).status());
   RETURN_IF_ERROR(passes::HoistInvariants(module, context).status());
-  compiler::TripCounts trips(workload, trip_counts);
+  compiler::TripCounts trips(imported.workload, trip_counts);
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module.entry(), 1));
   for (auto& [name, reach] : program.decisions.products) {

@@ -12,6 +12,7 @@
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/sharding/decisions.h"
+#include "workloads/sharding/normalise.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::search {
@@ -24,15 +25,16 @@ struct Product {
 };
 
 struct Program {
-  hlo::ImportedWorkload imported;
-  sharding::Mesh mesh;  // the program's own; no axes: it has none
+  hlo::ImportedWorkload imported;         // without its module
+  sharding::NormalisedModule normalised;  // from which every candidate goes on
+  sharding::Mesh mesh;                    // the program's own; no axes: it has none
   // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
   std::vector<std::vector<std::vector<std::string>>> own;
   sharding::Decisions decisions;
   std::vector<Product> products;
 };
 
-// A copy, for one compilation.
+// A copy without module, for one compilation.
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 
 // Errors: as ShardModule; a module that is partitioned already; one with a shard_map, which is

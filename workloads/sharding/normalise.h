@@ -47,8 +47,12 @@ struct NormalisedModule {
   ConstantCopies constant_copies;
 };
 
+// `num_partitions` 0 = take it from the module.
 absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
                                            int64_t num_partitions);
+
+// A copy with a module of its own, names and ids kept: for one of many propagations.
+NormalisedModule CopyOf(const NormalisedModule& of);
 
 // Puts the caller's op_name in front of those of an instruction and of everything
 // that it alone calls (bodies, branches): the scope it has once it is inlined.

@@ -326,7 +326,7 @@ class Finisher {
  public:
   Finisher(NormalisedModule* in, PropagationGraph* graph) : in_(*in), graph_(*graph) {}
 
-  absl::StatusOr<ShardedModule> Finish() {
+  absl::StatusOr<ShardedModule> Finish(bool reasons) {
     ShardedModule out;
     NestBoundaries();
     FinishRoots();
@@ -337,7 +337,7 @@ class Finisher {
       ValueSharding& value = out.shardings[instruction];
       value.leaves.reserve(refs.size());
       for (const TensorRef& ref : refs) value.leaves.push_back(Final(graph_.Seen(ref)));
-      if (refs.empty()) continue;
+      if (refs.empty() || !reasons) continue;
       value.reason = Why(graph_, refs[0].node);
       if (instruction->shape().IsArray()) value.origins = origins.Of(refs[0].node, value.leaves[0]);
     }
@@ -499,6 +499,11 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
                                           int64_t num_partitions,
                                           const PropagationOptions& options) {
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(std::move(module), num_partitions));
+  return ShardModule(std::move(normalised), options);
+}
+
+absl::StatusOr<ShardedModule> ShardModule(NormalisedModule normalised,
+                                          const PropagationOptions& options) {
   RETURN_IF_ERROR(StateMesh(options.mesh, normalised));
   RETURN_IF_ERROR(StateArguments(options.arguments, normalised));
   if (!options.mesh.empty()) RETURN_IF_ERROR(CheckStatedMesh(normalised));
@@ -526,7 +531,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
   RETURN_IF_ERROR(graph.Build());
   Propagation(&graph, options.basic_first).Run();
   CarryUnreduced(graph);
-  ASSIGN_OR_RETURN(ShardedModule sharded, Finisher(&normalised, &graph).Finish());
+  ASSIGN_OR_RETURN(ShardedModule sharded, Finisher(&normalised, &graph).Finish(options.reasons));
   if (sharded.mesh.size() > 1) {
     for (Computation* computation : normalised.partitioned) {
       FindBatchIndices(computation, [&](const Instruction* part, const Instruction* whole) {

@@ -23,6 +23,8 @@
 
 namespace tpusim::sharding {
 
+struct NormalisedModule;
+
 // A region in which the program itself says what every device does (shard_map).
 // In the module it is a `call` from global operands to a global result; the body
 // has the shapes of one shard and may hold collectives over partition ids.
@@ -57,6 +59,8 @@ struct PropagationOptions {
   // In every step first what conflicts with nothing, then the rest. XLA's default
   // is to resolve conflicts as it meets them, and so is ours.
   bool basic_first = false;
+  // Whether it is asked why values are sharded as they are, and where that came from.
+  bool reasons = true;
   std::vector<MeshAxis> mesh;                 // stated_shardings.h; none: the program's
   std::vector<StatedConstraint> arguments;    // likewise
   std::vector<StatedConstraint> constraints;  // stated_constraints.h
@@ -68,6 +72,8 @@ struct PropagationOptions {
 absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
                                           int64_t num_partitions,
                                           const PropagationOptions& options = {});
+absl::StatusOr<ShardedModule> ShardModule(NormalisedModule module,
+                                          const PropagationOptions& options);
 // The same on a copy.
 absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
                                           const PropagationOptions& options = {});

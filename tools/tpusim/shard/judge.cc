@@ -71,6 +71,8 @@ absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picose
   absl::Status broken;
   compiler::CompileOptions options = stated;
   options.common = &common_;
+  options.normalised = &program_.normalised;
+  options.reasons = false;
   options.verify_passes = false;
   options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
     verdict.program = search::ProgramKey(module, devices);
