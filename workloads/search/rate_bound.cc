@@ -29,7 +29,8 @@ RateBound::RateBound(const Program& program, const Space& space,
   const auto key_of = [&](const auto& decisions, const std::set<std::string>& axes) {
     Key key{{}, axes};
     for (const int32_t decision : decisions) {
-      if (space.InSpace(decision) >= 0) key.first.insert(space.InSpace(decision));
+      // What follows is split by no more than what leads.
+      if (space.Leader(decision) >= 0) key.first.insert(space.Leader(decision));
     }
     return key;
   };

@@ -93,6 +93,17 @@ absl::Status CheckAxes(std::string_view option, const std::vector<StatedDim>& st
   return absl::OkStatus();
 }
 
+// Of the decisions of the space, the largest about the same dimensions of arguments by name.
+int32_t LeaderOf(const sharding::Decisions& program, size_t decision,
+                 const std::vector<int32_t>& in_space) {
+  const std::vector<std::string>& names = program.all[decision].arguments;
+  for (size_t n = 0; n < in_space.size(); ++n) {
+    const std::vector<std::string>& others = program.all[in_space[n]].arguments;
+    if (std::ranges::is_permutation(names, others)) return static_cast<int32_t>(n);
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::string ToString(const MeshAxes& mesh) {
@@ -109,6 +120,16 @@ int64_t SizeOf(const MeshAxes& mesh, AxisSet axes) {
     if ((axes >> i & 1) != 0) size *= mesh[i].size;
   }
   return size;
+}
+
+AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
+  AxisSet dividing = 0;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if ((axes >> i & 1) == 0) continue;
+    if (size % SizeOf(mesh, dividing | AxisSet{1} << i) != 0) break;
+    dividing |= AxisSet{1} << i;
+  }
+  return dividing;
 }
 
 absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceOptions& options) {
@@ -141,6 +162,10 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
     }
     space.in_space_[d] = static_cast<int32_t>(space.decisions_.size());
     space.decisions_.push_back(number);
+  }
+  space.leaders_ = space.in_space_;
+  for (size_t d = 0; d < program.all.size(); ++d) {
+    if (space.in_space_[d] < 0) space.leaders_[d] = LeaderOf(program, d, space.decisions_);
   }
   std::erase_if(space.meshes_, [&](const MeshAxes& mesh) {
     std::vector<std::vector<AxisSet>> choices;
@@ -186,6 +211,14 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
     space.conflicts_.push_back({first, second, static_cast<int32_t>(c)});
   }
   return space;
+}
+
+AxisSet Space::AxesOf(int32_t decision, size_t mesh, const std::vector<AxisSet>& axes) const {
+  const int32_t leader = Leader(decision);
+  if (leader < 0) return 0;
+  const AxisSet wanted = axes[static_cast<size_t>(leader)];
+  if (InSpace(decision) >= 0) return wanted;
+  return Dividing(meshes_[mesh], wanted, program_->all[decision].divisor);
 }
 
 bool Space::Possible(const std::vector<AxisSet>& axes) const {

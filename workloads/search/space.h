@@ -6,6 +6,10 @@
 //   settlements  of a candidate's conflicts: by propagation, or by constraints that give the axis
 //                to the one or to the other decision, for the three with the most bytes
 //
+// Decisions with few bytes are none of the space. Those about arguments that go by the same name as
+// larger ones, such as the short tables of many, follow these: the same axes split them, as far as
+// they divide them. Others are left whole.
+//
 // A candidate has a choice of each. It is not possible where an axis would split two dimensions of
 // one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
 //
@@ -32,6 +36,8 @@ using MeshAxes = std::vector<sharding::MeshAxis>;
 // "data=16,model=16", as --mesh has it.
 std::string ToString(const MeshAxes& mesh);
 int64_t SizeOf(const MeshAxes& mesh, AxisSet axes);  // shards that they make
+// Of these axes, those in front that divide `size` elements.
+AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size);
 
 struct SpaceOptions {
   int64_t devices = 1;
@@ -44,7 +50,7 @@ struct SpaceOptions {
   // Values, by name or glob, for which constraints are stated beside: candidates state none.
   std::vector<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
-  // arguments, are left whole.
+  // arguments, are none of the space.
   double least_share = 0.005;
 };
 
@@ -77,8 +83,12 @@ class Space {
   // The program's decision that decision `d` of the space is.
   const sharding::Decision& Decision(size_t d) const { return program_->all[decisions_[d]]; }
   int32_t NumberOf(size_t d) const { return decisions_[d]; }
-  // The space's number of a decision of the program; -1: it is left whole.
+  // The space's number of a decision of the program; -1: it is none of the space.
   int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
+  // Of that which it follows, of itself if it is one of the space; -1: it is left whole.
+  int32_t Leader(int32_t decision) const { return decision < 0 ? -1 : leaders_[decision]; }
+  // What splits the dimensions of a decision of the program, where the space's are decided so.
+  AxisSet AxesOf(int32_t decision, size_t mesh, const std::vector<AxisSet>& axes) const;
   const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }
   const std::vector<OpenConflict>& conflicts() const { return conflicts_; }
   bool keeps_constraints() const { return keeps_constraints_; }
@@ -96,7 +106,7 @@ class Space {
  private:
   const sharding::Decisions* program_ = nullptr;
   std::vector<MeshAxes> meshes_;
-  std::vector<int32_t> decisions_, in_space_;
+  std::vector<int32_t> decisions_, in_space_, leaders_;
   std::vector<std::vector<std::vector<AxisSet>>> choices_;  // by mesh, by decision
   std::vector<uint64_t> together_;  // by decision, those that share an argument, as bits
   std::vector<OpenConflict> conflicts_;

@@ -51,11 +51,10 @@ class Dealt {
 
  private:
   AxisSet Wanted(int32_t decision) const {
-    const int32_t number = space_.InSpace(decision);
-    return number < 0 ? 0 : candidate_.axes[static_cast<size_t>(number)];
+    return space_.AxesOf(decision, static_cast<size_t>(candidate_.mesh), candidate_.axes);
   }
   bool Loses(const std::vector<int32_t>& decisions, size_t d, size_t other) const {
-    const int32_t mine = space_.InSpace(decisions[d]), theirs = space_.InSpace(decisions[other]);
+    const int32_t mine = space_.Leader(decisions[d]), theirs = space_.Leader(decisions[other]);
     if (mine < 0 || theirs < 0) return false;
     if (wins_.contains({mine, theirs})) return false;
     return wins_.contains({theirs, mine}) || other < d;
@@ -70,17 +69,6 @@ Dims NamesOf(const MeshAxes& mesh, const std::vector<AxisSet>& axes) {
   Dims dims;
   for (const AxisSet set : axes) dims.push_back(NamesOf(mesh, set));
   return dims;
-}
-
-// Of these axes, those in front that divide the dimension.
-AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
-  AxisSet dividing = 0;
-  for (size_t i = 0; i < mesh.size(); ++i) {
-    if ((axes >> i & 1) == 0) continue;
-    if (size % SizeOf(mesh, dividing | AxisSet{1} << i) != 0) break;
-    dividing |= AxisSet{1} << i;
-  }
-  return dividing;
 }
 
 sharding::StatedConstraint Stated(const std::string& value, Dims dims) {

@@ -1,5 +1,7 @@
 #include "workloads/search/space.h"
 
+#include <fmt/format.h>
+
 #include "search_testing.h"
 #include "workloads/search/statements.h"
 
@@ -62,6 +64,44 @@ TEST(Space, ConflictsAreOfWhatSharesNoArgument) {
   EXPECT_THAT(space.Conflicts(axes), ElementsAre(0u));
   axes[f] = 0;
   EXPECT_THAT(space.Conflicts(axes), ElementsAre());
+}
+
+// y = sum of x[n] table[n]: tables of 65536 and of 12 rows, which go by one name.
+TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
+  sharding::ShardedTestModule m;
+  std::vector<hlo::Instruction*> parts;
+  for (const int64_t rows : {65536, 12}) {
+    const auto argument = [&](const std::string& name, std::vector<int64_t> dims) {
+      hlo::Instruction* made = m.Argument(hlo::F32(std::move(dims)), "");
+      made->mutable_attrs().mutable_metadata()->set_op_name(fmt::format("{}_{}", name, rows));
+      return made;
+    };
+    parts.push_back(m.Dot(argument("x", {8, rows}), argument("table", {rows, 256}), {8, 256}));
+  }
+  m.Add(hlo::Opcode::kAdd, hlo::F32({8, 256}), parts);
+  hlo::ImportedWorkload imported;
+  imported.module = m.module().Clone();
+  const Program program =
+      ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}).value();
+  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const size_t rows = DecisionOf(space, "table_* 0");
+  const auto small =
+      static_cast<int32_t>(std::ranges::find(program.decisions.all, 12, &sharding::Decision::most) -
+                           program.decisions.all.begin());
+  EXPECT_EQ(space.InSpace(small), -1);
+  EXPECT_EQ(space.Leader(small), static_cast<int32_t>(rows));
+  // Of four times two, in this order, four divide 12 rows; eight do not.
+  const auto mesh = std::ranges::find(space.meshes(), MeshAxes{{"x", 4}, {"y", 2}});
+  Candidate candidate{static_cast<int32_t>(mesh - space.meshes().begin()), {}, {}};
+  candidate.axes.assign(space.decisions(), 0);
+  candidate.axes[rows] = 3;
+  std::vector<std::string> stated;
+  for (const sharding::StatedConstraint& argument : StatementsOf(space, candidate).arguments) {
+    stated.push_back(argument.text);
+  }
+  EXPECT_THAT(stated,
+              UnorderedElementsAre("x_65536=P(None, ('x', 'y'))", "table_65536=P(('x', 'y'))",
+                                   "x_12=P(None, 'x')", "table_12=P('x')"));
 }
 
 TEST(Space, WhatIsFixedAndForbidden) {

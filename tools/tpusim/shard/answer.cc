@@ -564,11 +564,18 @@ std::string ExplainedText(const FindProblem& problem) {
   const Space& space = *problem.space;
   std::string text = sharding::ToString(space.program());
   std::vector<std::string> whole;
+  std::map<int32_t, int64_t> followers;  // by decision of the space
   for (size_t d = 0; d < space.program().all.size(); ++d) {
-    if (space.InSpace(static_cast<int32_t>(d)) < 0) whole.push_back(space.program().all[d].name);
+    const auto number = static_cast<int32_t>(d);
+    if (space.Leader(number) < 0) whole.push_back(space.program().all[d].name);
+    if (space.InSpace(number) < 0 && space.Leader(number) >= 0) ++followers[space.Leader(number)];
   }
   text += fmt::format("\n{:<14} {}\n", "choices", Count(space.Count()));
   if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));
+  for (const auto& [leader, count] : followers) {
+    text += fmt::format("{:<14} {}: {} with fewer bytes, as far as its axes divide them\n",
+                        "follow", space.Decision(static_cast<size_t>(leader)).name, count);
+  }
   std::vector<std::vector<std::string>> rows = {{"<mesh", "choices"}};
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
     rows.push_back({search::ToString(space.meshes()[mesh]), Count(space.Below(mesh, 0))});
