@@ -113,16 +113,18 @@ void BranchAndBound::Hand(size_t mesh, const std::vector<AxisSet>& axes,
   }
 }
 
+bool BranchAndBound::Promises(size_t mesh, const std::vector<AxisSet>& axes) const {
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const std::vector<AxisSet>& choices = space_.Choices(mesh, d);
+    if (std::ranges::find(choices, axes[d]) == choices.end()) return false;
+    if (!space_.Possible({axes.begin(), axes.begin() + d + 1})) return false;
+  }
+  return rates_.Memory(mesh, axes) <= options_.usable && rates_.Time(mesh, axes) < Cutoff();
+}
+
 void BranchAndBound::Suggest(const Candidate& candidate) {
   const auto mesh = static_cast<size_t>(candidate.mesh);
-  for (size_t d = 0; d < candidate.axes.size(); ++d) {
-    const std::vector<AxisSet>& choices = space_.Choices(mesh, d);
-    if (std::ranges::find(choices, candidate.axes[d]) == choices.end()) return;
-    if (!space_.Possible({candidate.axes.begin(), candidate.axes.begin() + d + 1})) return;
-  }
-  if (rates_.Memory(mesh, candidate.axes) > options_.usable) return;
-  if (rates_.Time(mesh, candidate.axes) >= Cutoff()) return;
-  Hand(mesh, candidate.axes, first_);
+  if (Promises(mesh, candidate.axes)) Hand(mesh, candidate.axes, first_);
 }
 
 void BranchAndBound::SuggestNear(const Candidate& candidate) {
@@ -138,6 +140,39 @@ void BranchAndBound::SuggestNear(const Candidate& candidate) {
       Suggest(other);
     }
   }
+  center_ = Key{candidate.mesh, candidate.axes};
+  pairs_.clear();
+}
+
+void BranchAndBound::FindPairs() {
+  const auto [center_mesh, center] = *std::exchange(center_, std::nullopt);
+  std::vector<std::pair<Picoseconds, Key>> found;
+  const auto consider = [&](size_t mesh, const std::vector<AxisSet>& axes) {
+    Key key{static_cast<int32_t>(mesh), axes};
+    if (handed_.contains(key) || !Promises(mesh, axes)) return;
+    found.emplace_back(rates_.Time(mesh, axes), std::move(key));
+  };
+  for (size_t mesh = 0; mesh < space_.meshes().size(); ++mesh) {
+    for (size_t d = 0; d < center.size(); ++d) {
+      std::vector<AxisSet> axes = center;
+      for (const AxisSet one : space_.Choices(mesh, d)) {
+        axes[d] = one;
+        if (one == center[d]) continue;
+        consider(mesh, axes);
+        if (mesh != static_cast<size_t>(center_mesh)) continue;
+        for (size_t e = d + 1; e < center.size(); ++e) {
+          for (const AxisSet other : space_.Choices(mesh, e)) {
+            if (other == center[e]) continue;
+            axes[e] = other;
+            consider(mesh, axes);
+          }
+          axes[e] = center[e];
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(found, {}, &std::pair<Picoseconds, Key>::first);
+  for (auto& [bound, key] : found) pairs_.push_back(std::move(key));
 }
 
 std::optional<Candidate> BranchAndBound::Next() {
@@ -147,6 +182,12 @@ std::optional<Candidate> BranchAndBound::Next() {
     awaited_.emplace(rates_.Time(static_cast<size_t>(candidate.mesh), candidate.axes), candidate);
     return candidate;
   };
+  if (first_.empty() && center_) FindPairs();
+  while (first_.empty() && !pairs_.empty()) {
+    const auto [mesh, axes] = std::move(pairs_.front());
+    pairs_.pop_front();
+    Suggest({mesh, axes, {}});
+  }
   if (!first_.empty()) return take(first_);
   while (ready_.empty() && !open_.empty()) {
     const Node node = open_.top();

@@ -8,8 +8,8 @@
 // be shorter, or is another candidate in other words.
 //
 // Before that the search takes steps: from candidates that are given to it, and from the best that
-// it knows, it changes one decision after the other for as long as that makes the step shorter. The
-// sooner a short step is known, the more is left out.
+// it knows, it changes one decision after the other for as long as that makes the step shorter,
+// then two at a time. The sooner a short step is known, the more is left out.
 //
 // At any time no candidate is shorter than LowerBound(), of those that were left out and those that
 // wait. It has no processes and no clock: who drives it asks for candidates and tells verdicts.
@@ -78,7 +78,8 @@ class BranchAndBound {
 
   // Such a step is known from elsewhere: only what is shorter is looked for.
   void Know(Picoseconds step);
-  // All that differ from it in one decision, or in the mesh, are judged before others.
+  // All that differ from it in one decision, or in the mesh, are judged before others; after them
+  // those that differ in two of these.
   void SuggestNear(const Candidate& candidate);
   // Is judged before all others, and so is what is near it.
   void Suggest(const Candidate& candidate);
@@ -114,6 +115,10 @@ class BranchAndBound {
   // Choices below a partial one that the judge did not get.
   double Below(size_t mesh, const std::vector<AxisSet>& decided) const;
   void Branch(const Node& node);
+  // Whether it is a choice of the space that might fit and be shorter than what is known.
+  bool Promises(size_t mesh, const std::vector<AxisSet>& axes) const;
+  // What differs from `center_` in two decisions, or in the mesh and one.
+  void FindPairs();
   // Adds it to what waits, or counts it as left out.
   void Admit(Node node);
   // A complete choice, with every settlement of its conflicts.
@@ -128,6 +133,8 @@ class BranchAndBound {
   const Options options_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::deque<Candidate> first_, ready_;  // suggested; of the tree
+  std::optional<Key> center_;            // around which pairs of changes are still to be found
+  std::deque<Key> pairs_;                // those, the ones with the lowest bounds first
   std::set<Key> handed_;                 // complete choices that were handed to the judge
   std::multimap<Picoseconds, Candidate> awaited_;
   std::optional<Found> best_;
