@@ -120,14 +120,15 @@ class Bounds {
       RETURN_IF_ERROR(reply->answer.status());
       const search::Verdict verdict = VerdictOf(*reply->answer);
       if (verdict.kind != search::Verdict::Kind::kSimulated) continue;
-      Compare(space, rates, asked.at(reply->tag), verdict, row);
+      Compare(*problem, rates, asked.at(reply->tag), verdict, row);
     }
     return row;
   }
 
  private:
-  static void Compare(const Space& space, const search::RateBound& rates,
+  static void Compare(const FindProblem& problem, const search::RateBound& rates,
                       const Candidate& candidate, const search::Verdict& verdict, Row& row) {
+    const Space& space = *problem.space;
     ++row.simulated;
     const auto mesh = static_cast<size_t>(candidate.mesh);
     std::vector<AxisSet> decided;
@@ -137,7 +138,8 @@ class Bounds {
       ++row.partial;
       if (time > verdict.step || memory > verdict.peak) {
         ++row.above;
-        std::fprintf(stderr, "above: %s\n", search::ToString(space, candidate).c_str());
+        std::fprintf(stderr, "above: %s\n",
+                     search::ToString(problem.program, space, candidate).c_str());
       }
       const double share = Ratio(time, verdict.step);
       if (d == 0) row.root.Add(share);
@@ -151,7 +153,8 @@ class Bounds {
     }
     if (verdict.bound > verdict.step) {
       ++row.above;
-      std::fprintf(stderr, "above when compiled: %s\n", search::ToString(space, candidate).c_str());
+      std::fprintf(stderr, "above when compiled: %s\n",
+                   search::ToString(problem.program, space, candidate).c_str());
     }
     row.compiled.Add(Ratio(verdict.bound, verdict.step));
   }

@@ -25,6 +25,7 @@
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/shard/answer.h"
 #include "tools/tpusim/shard/find.h"
+#include "tools/tpusim/shard/paste.h"
 #include "workloads/search/stated_dims.h"
 
 namespace tpusim::tools {
@@ -49,11 +50,12 @@ absl::StatusOr<std::vector<results::Compared>> ComparedOf(const FindProblem& pro
   }
   constexpr const char* kNames[] = {"found", "next best"};
   for (size_t i = 0; i < std::min(outcome.found.size(), std::size(kNames)); ++i) {
-    Options stated = OptionsOf(*problem.space, outcome.found[i].candidate);
+    Options stated = OptionsOf(problem, outcome.found[i].candidate);
     ProgramFlags flags = options.program;
     flags.mesh = std::move(stated.mesh);
     flags.arguments = std::move(stated.arguments);
     for (std::string& text : stated.constraints) flags.constraints.push_back(std::move(text));
+    flags.donate = flags.donate || FormOf(problem, outcome.found[i].candidate).donated;
     wanted.emplace_back(kNames[i], std::move(flags));
   }
   std::vector<Task> tasks;
@@ -78,8 +80,8 @@ absl::StatusOr<std::vector<results::Compared>> ComparedOf(const FindProblem& pro
 // The user's own options that are of the program and its machine, not of the search.
 std::vector<std::string> WordsOfRun() {
   const std::set<std::string> of_search = {
-      "axes",  "fix",     "forbid",           "gap",  "all",   "seconds", "jobs", "store",
-      "price", "explain", "keep-constraints", "mesh", "config"};
+      "axes",  "fix",     "forbid",           "gap",        "all",  "seconds", "jobs", "store",
+      "price", "explain", "keep-constraints", "may-donate", "mesh", "config"};
   std::vector<std::string> words;
   for (const std::string& word : ThisProducer().command_line) {
     if (!word.starts_with("--")) continue;
@@ -196,6 +198,8 @@ Command AddShard(CLI::App& parent) {
   app->add_flag("--keep-constraints", find.keeps_constraints,
                 "Leave the program's own sharding constraints as they are, by the names of axes; "
                 "otherwise they follow what is decided");
+  app->add_flag("--may-donate", find.may_donate,
+                "Look also for what has all arguments donated, as by --donate");
   app->add_flag("--explain", flags->explain,
                 "Print the decisions that there are, their sizes and conflicts, and how many "
                 "choices that makes; do not search");

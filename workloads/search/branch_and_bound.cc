@@ -109,7 +109,7 @@ void BranchAndBound::Hand(size_t mesh, const std::vector<AxisSet>& axes,
   if (!handed_.emplace(static_cast<int32_t>(mesh), axes).second) return;
   ++tally_.judged;
   for (std::vector<Settled>& settled : Settlements(space_, axes)) {
-    queue.push_back({static_cast<int32_t>(mesh), axes, std::move(settled)});
+    queue.push_back({static_cast<int32_t>(mesh), axes, std::move(settled), options_.form});
   }
 }
 
@@ -209,7 +209,7 @@ absl::Status BranchAndBound::CheckBounds(const Candidate& candidate, const Verdi
   const auto mesh = static_cast<size_t>(candidate.mesh);
   const auto broken = [&](std::string_view what, int64_t bound, int64_t simulated) {
     return absl::InternalError(fmt::format("a bound of {} is {}, but {} was simulated: {}", what,
-                                           bound, simulated, ToString(space_, candidate)));
+                                           bound, simulated, ToString(space_.meshes()[mesh])));
   };
   if (verdict.bound > verdict.step) {
     return broken("the compiled program", verdict.bound.value(), verdict.step.value());

@@ -73,6 +73,7 @@ class BranchAndBound {
     double gap = 0;
     Bytes usable{0};   // HBM that a program may take
     bool all = false;  // leave nothing out that is possible and might fit
+    int32_t form = 0;  // of the program, that candidates are of
   };
   BranchAndBound(const Space& space, const RateBound& rates, const Options& options);
 
@@ -89,6 +90,8 @@ class BranchAndBound {
   // Error, one of ours: a bound was above what was simulated.
   absl::Status Tell(const Candidate& candidate, const Verdict& verdict);
   int64_t awaited() const { return static_cast<int64_t>(awaited_.size()); }
+  // Whether what is next was suggested, or is near to what was.
+  bool suggests() const { return !first_.empty() || !pairs_.empty() || center_.has_value(); }
   // Verdicts that cannot be shorter than that need not be more exact.
   Picoseconds Cutoff() const;
   const std::optional<Found>& best() const { return best_; }

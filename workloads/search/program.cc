@@ -79,6 +79,39 @@ std::vector<std::vector<std::string>> SaidOf(const Instruction* argument,
   return dims;
 }
 
+// What is known of a form once its module is.
+absl::Status Fill(const sharding::Decisions& decisions, const target::Target& target,
+                  compiler::TripCounts& trips, Form& form) {
+  for (const hlo::Computation* computation : form.normalised.partitioned) {
+    for (const Instruction* i : computation->instructions()) form.values.insert(i->name());
+  }
+  const passes::PassContext context(target);
+  // What the compiler finds to be computed twice, or alike in every iteration, runs once.
+  const std::unique_ptr<hlo::Module> module = form.normalised.module->Clone();
+  NameProducts(*module);
+  RETURN_IF_ERROR(passes::Simplify(*module, context).status());
+  RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
+  Products products(target, trips);
+  RETURN_IF_ERROR(products.Add(*module->entry(), 1));
+  for (const auto& [name, reach] : decisions.products) {
+    const auto found = products.seconds.find(name);
+    if (found != products.seconds.end()) form.products.push_back({name, found->second, reach});
+  }
+  return absl::OkStatus();
+}
+
+Form Donated(const Form& form) {
+  Form donated;
+  donated.name = form.name.empty() ? "donated" : form.name + ", donated";
+  donated.options = form.options;
+  donated.options.emplace_back("--donate");
+  donated.donated = true;
+  donated.normalised = sharding::CopyOf(form.normalised);
+  donated.products = form.products;
+  donated.values = form.values;
+  return donated;
+}
+
 }  // namespace
 
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
@@ -92,7 +125,8 @@ hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
 }
 
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
-                                  const compiler::TripCountOverrides& trip_counts) {
+                                  const compiler::TripCountOverrides& trip_counts,
+                                  const FormOptions& options) {
   if (imported.partitioned) {
     return UserError("the module is partitioned already: there are no shardings to choose");
   }
@@ -102,28 +136,17 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
         "the program has a shard_map: what it says of shards is for its own mesh and shardings");
   }
   Program program;
-  program.normalised = sharding::CopyOf(normalised);
   ASSIGN_OR_RETURN(program.decisions, sharding::FindDecisions(normalised));
   program.mesh = normalised.mesh.mesh;
   for (const Instruction* argument : normalised.module->entry()->parameters()) {
     program.own.push_back(SaidOf(argument, normalised));
   }
   const target::Target target(config);
-  const passes::PassContext context(target);
-  // What the compiler finds to be computed twice, or alike in every iteration, runs once.
-  hlo::Module& module = *normalised.module;
-  NameProducts(module);
-  RETURN_IF_ERROR(passes::Simplify(module, context).status());
-  RETURN_IF_ERROR(passes::HoistInvariants(module, context).status());
   compiler::TripCounts trips(imported.workload, trip_counts);
-  Products products(target, trips);
-  RETURN_IF_ERROR(products.Add(*module.entry(), 1));
-  for (auto& [name, reach] : program.decisions.products) {
-    const auto found = products.seconds.find(name);
-    if (found != products.seconds.end()) {
-      program.products.push_back({name, found->second, reach});
-    }
-  }
+  Form& first = program.forms.emplace_back();
+  first.normalised = std::move(normalised);
+  RETURN_IF_ERROR(Fill(program.decisions, target, trips, first));
+  if (options.may_donate) program.forms.push_back(Donated(first));
   program.imported = std::move(imported);
   return program;
 }

@@ -1,9 +1,13 @@
-// What of a program every candidate shares: the module as it came, what there is to decide, and
-// what its products take on one device.
+// What of a program every candidate shares: its forms, what there is to decide, and what its
+// products take on one device.
+//
+// A form is the program with other statements than shardings: arguments donated or not. What there
+// is to decide is that of the first, which is the program as it came.
 #ifndef TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 #define TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,14 +28,26 @@ struct Product {
   sharding::Reach reach;
 };
 
-struct Program {
-  hlo::ImportedWorkload imported;         // without its module
+struct FormOptions {
+  bool may_donate = false;  // forms with all arguments donated
+};
+
+struct Form {
+  std::string name;                  // "" = as the program came; "donated"
+  std::vector<std::string> options;  // that state it
+  bool donated = false;
   sharding::NormalisedModule normalised;  // from which every candidate goes on
-  sharding::Mesh mesh;                    // the program's own; no axes: it has none
+  std::vector<Product> products;
+  std::unordered_set<std::string> values;  // names of what constraints can be stated for
+};
+
+struct Program {
+  hlo::ImportedWorkload imported;  // without its module
+  sharding::Mesh mesh;             // the program's own; no axes: it has none
   // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
   std::vector<std::vector<std::vector<std::string>>> own;
   sharding::Decisions decisions;
-  std::vector<Product> products;
+  std::vector<Form> forms;  // one at least
 };
 
 // A copy without module, for one compilation.
@@ -40,7 +56,8 @@ hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 // Errors: as ShardModule; a module that is partitioned already; one with a shard_map, which is
 // for its own mesh; a loop whose trip count is not known.
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
-                                  const compiler::TripCountOverrides& trip_counts);
+                                  const compiler::TripCountOverrides& trip_counts,
+                                  const FormOptions& options = {});
 
 }  // namespace tpusim::search
 

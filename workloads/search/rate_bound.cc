@@ -15,7 +15,7 @@ constexpr double kPicosecondsPerSecond = 1e12;
 
 }  // namespace
 
-RateBound::RateBound(const Program& program, const Space& space,
+RateBound::RateBound(const Program& program, const Space& space, size_t form,
                      const std::vector<sharding::StatedConstraint>& stated)
     : space_(space) {
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
@@ -41,7 +41,7 @@ RateBound::RateBound(const Program& program, const Space& space,
       for (const std::string& axis : dim) anywhere.insert(axis.substr(0, axis.find(":(")));
     }
   }
-  for (const Product& product : program.products) {
+  for (const Product& product : program.forms[form].products) {
     std::set<std::string> axes = anywhere;
     if (space.keeps_constraints())
       axes.insert(product.reach.axes.begin(), product.reach.axes.end());

@@ -61,6 +61,7 @@ struct Candidate {
   int32_t mesh = 0;                // of the space
   std::vector<AxisSet> axes;       // by decision of the space
   std::vector<Settled> conflicts;  // by conflict of the space; none: all by propagation
+  int32_t form = 0;                // of the program
 
   bool operator==(const Candidate&) const = default;
 };

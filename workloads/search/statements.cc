@@ -88,7 +88,8 @@ std::string SpecText(const Dims& dims) {
   return sharding::SpecText(split);
 }
 
-Statements StatementsOf(const Space& space, const Candidate& candidate) {
+Statements StatementsOf(const Program& program, const Space& space, const Candidate& candidate) {
+  const Form& form = program.forms[static_cast<size_t>(candidate.form)];
   Statements statements;
   statements.mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
   const Dealt dealt(space, candidate);
@@ -109,7 +110,7 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
     }
   }
   for (const auto& [value, place] : places) {
-    if (space.IsConstrained(value)) continue;
+    if (space.IsConstrained(value) || !form.values.contains(value)) continue;
     std::vector<AxisSet> axes = dealt.Of(place->decisions);
     for (size_t d = 0; d < axes.size(); ++d) {
       axes[d] = Dividing(statements.mesh, axes[d], place->shape.dims[d]);
@@ -150,9 +151,11 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
   return candidates;
 }
 
-std::string ToString(const Space& space, const Candidate& candidate) {
+std::string ToString(const Program& program, const Space& space, const Candidate& candidate) {
   const MeshAxes& mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
+  const std::string& form = program.forms[static_cast<size_t>(candidate.form)].name;
   std::vector<std::string> parts = {ToString(mesh)};
+  if (!form.empty()) parts.push_back(form);
   for (size_t d = 0; d < space.decisions(); ++d) {
     if (candidate.axes[d] == 0) continue;
     parts.push_back(fmt::format("{}: {}", space.Decision(d).name,

@@ -2,7 +2,8 @@
 //
 // Every argument is stated, also those that are whole, so that nothing of the program's own
 // shardings of arguments stays, and so are the constraints that it has, unless they are kept.
-// Settled conflicts are constraints where values are made that have both dimensions.
+// Settled conflicts are constraints where values are made that have both dimensions. Values that
+// the candidate's form of the program has not are left out.
 #ifndef TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 #define TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 
@@ -22,7 +23,7 @@ struct Statements {
   std::vector<sharding::Place> places;
 };
 
-Statements StatementsOf(const Space& space, const Candidate& candidate);
+Statements StatementsOf(const Program& program, const Space& space, const Candidate& candidate);
 
 // What the program itself says of its arguments, on every mesh of the space, as far as decisions
 // can say it.
@@ -32,7 +33,7 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
 std::string SpecText(const std::vector<std::vector<std::string>>& dims);
 
 // All of a candidate in a line: what names it in a store and in messages.
-std::string ToString(const Space& space, const Candidate& candidate);
+std::string ToString(const Program& program, const Space& space, const Candidate& candidate);
 
 }  // namespace tpusim::search
 

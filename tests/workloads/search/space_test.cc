@@ -96,7 +96,7 @@ TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
   candidate.axes.assign(space.decisions(), 0);
   candidate.axes[rows] = 3;
   std::vector<std::string> stated;
-  for (const sharding::StatedConstraint& argument : StatementsOf(space, candidate).arguments) {
+  for (const sharding::StatedConstraint& argument : StatementsOf(program, space, candidate).arguments) {
     stated.push_back(argument.text);
   }
   EXPECT_THAT(stated,
@@ -148,7 +148,7 @@ TEST(Statements, EveryArgumentIsStated) {
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "x 0")] = 3;
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
-  const Statements statements = StatementsOf(space, candidate);
+  const Statements statements = StatementsOf(program, space, candidate);
   EXPECT_EQ(ToString(statements.mesh), "x=2,y=4");
   std::vector<std::string> texts;
   for (const sharding::StatedConstraint& stated : statements.arguments) {
@@ -168,11 +168,11 @@ TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
   candidate.axes[b] = 3;
   candidate.axes[f] = 2;
   candidate.conflicts = {rows_first ? Settled::kFirst : Settled::kSecond};
-  Statements statements = StatementsOf(space, candidate);
+  Statements statements = StatementsOf(program, space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(('x', 'y'))");
   candidate.conflicts = {rows_first ? Settled::kSecond : Settled::kFirst};
-  statements = StatementsOf(space, candidate);
+  statements = StatementsOf(program, space, candidate);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P('x', 'y')");
 }
 
@@ -182,17 +182,17 @@ TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   Space space = Space::Of(program.decisions, options).value();
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
-  const Statements statements = StatementsOf(space, candidate);
+  const Statements statements = StatementsOf(program, space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(None, 'y')");
   // What is constrained beside is left to that.
   options.constrained = {statements.constraints[0].values[0]};
   space = Space::Of(program.decisions, options).value();
-  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
+  EXPECT_TRUE(StatementsOf(program, space, candidate).constraints.empty());
   options = OverTwoAxes();
   options.keeps_constraints = true;
   space = Space::Of(program.decisions, options).value();
-  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
+  EXPECT_TRUE(StatementsOf(program, space, candidate).constraints.empty());
 }
 
 TEST(StatedDims, Forms) {

@@ -14,6 +14,7 @@
 #include "sim/results/text.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
+#include "tools/tpusim/shard/paste.h"
 #include "workloads/search/statements.h"
 #include "workloads/sharding/stated_shardings.h"
 #include "workloads/target/target.h"
@@ -31,96 +32,6 @@ constexpr double kSecondsPerHour = 3600;
 constexpr double kSteps = 1000;
 // Candidates that a plot or a table of the page has: the fastest.
 constexpr size_t kMostShown = 200;
-
-// A PartitionSpec, and the arguments that have it: one by name, or several by a name with *.
-struct Spec {
-  std::string arguments, text;
-};
-
-std::vector<Spec> SpecsOf(const search::Statements& statements) {
-  std::map<std::string, std::set<std::string>> of_pattern;
-  for (const sharding::StatedConstraint& stated : statements.arguments) {
-    of_pattern[sharding::WithoutNumbers(stated.values[0])].insert(search::SpecText(stated.dims));
-  }
-  std::vector<Spec> specs;
-  std::set<std::string> done;
-  for (const sharding::StatedConstraint& stated : statements.arguments) {
-    const std::string& name = stated.values[0];
-    const std::string pattern = sharding::WithoutNumbers(name);
-    // Whatever the pattern fits has to be of it.
-    const bool alike =
-        of_pattern[pattern].size() == 1 &&
-        std::ranges::all_of(statements.arguments, [&](const sharding::StatedConstraint& other) {
-          return !sharding::NameFits(pattern, other.values[0]) ||
-                 sharding::WithoutNumbers(other.values[0]) == pattern;
-        });
-    if (alike && !done.insert(pattern).second) continue;
-    specs.push_back({alike ? pattern : name, search::SpecText(stated.dims)});
-  }
-  return specs;
-}
-
-// A constraint, and the values that have it.
-std::vector<std::pair<std::string, std::vector<std::string>>> ConstraintsOf(
-    const search::Statements& statements) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const sharding::StatedConstraint& stated : statements.constraints) {
-    const std::string text = search::SpecText(stated.dims);
-    auto group = std::ranges::find(groups, text, [](const auto& g) { return g.first; });
-    if (group == groups.end()) group = groups.insert(group, {text, {}});
-    group->second.push_back(stated.values[0]);
-  }
-  return groups;
-}
-
-// Where the program makes values that a constraint is stated for, each line once. What is made
-// going backward follows the constraint of what it is the gradient of.
-struct Site {
-  std::string source, spec, scope;
-};
-std::vector<Site> SitesOf(const search::Statements& statements) {
-  std::vector<Site> sites;
-  for (size_t i = 0; i < statements.constraints.size(); ++i) {
-    const sharding::Place& place = statements.places[i];
-    if (place.is_result || place.scope.find("transpose(") != std::string::npos) continue;
-    Site site{place.source.empty() ? place.value : place.source,
-              search::SpecText(statements.constraints[i].dims), place.scope};
-    const bool known = std::ranges::any_of(sites, [&](const Site& other) {
-      return other.source == site.source && other.spec == site.spec;
-    });
-    if (!known) sites.push_back(std::move(site));
-  }
-  return sites;
-}
-
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-// For a shell.
-std::string Word(const std::string& text) {
-  const bool plain =
-      text.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=.,/:+") ==
-      std::string::npos;
-  if (plain) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-// "state" of "state.weights['up']".
-std::string RootOf(const std::string& argument) {
-  return argument.substr(0, argument.find_first_of(".["));
-}
 
 double PriceOf(Picoseconds step, const configs::Config& config, double per_hour) {
   const auto chips = static_cast<double>(config.topology.chips());
@@ -201,70 +112,6 @@ std::string NothingFound(const SliceAnswer& answer) {
                          : "nothing is possible: every choice has an axis twice in an argument";
 }
 
-std::vector<std::string> Options::Words() const {
-  std::vector<std::string> words = {"--mesh", mesh};
-  for (const std::string& argument : arguments) words.insert(words.end(), {"--shard", argument});
-  for (const std::string& text : constraints) words.insert(words.end(), {"--constrain", text});
-  return words;
-}
-
-Options OptionsOf(const Space& space, const Candidate& candidate) {
-  const search::Statements statements = search::StatementsOf(space, candidate);
-  Options options;
-  options.mesh = search::ToString(statements.mesh);
-  for (const Spec& spec : SpecsOf(statements)) {
-    options.arguments.push_back(fmt::format("{}={}", spec.arguments, spec.text));
-  }
-  for (const auto& [spec, values] : ConstraintsOf(statements)) {
-    options.constraints.push_back(fmt::format("{}={}", fmt::join(values, ","), spec));
-  }
-  return options;
-}
-
-std::string PythonOf(const Space& space, const Candidate& candidate) {
-  const search::Statements statements = search::StatementsOf(space, candidate);
-  std::vector<std::string> sizes, names;
-  for (const sharding::MeshAxis& axis : statements.mesh) {
-    sizes.push_back(fmt::format("{}", axis.size));
-    names.push_back(Quoted(axis.name));
-  }
-  const std::string comma = sizes.size() == 1 ? "," : "";
-  std::string text =
-      "import re\n\nimport jax\nfrom jax.sharding import AxisType, NamedSharding\n"
-      "from jax.sharding import PartitionSpec as P\n\n";
-  // Axes of which constraints may speak.
-  text += fmt::format(
-      "mesh = jax.make_mesh(\n    ({}{}), ({}{}), axis_types=(AxisType.Auto,) * {}\n)\n",
-      fmt::join(sizes, ", "), comma, fmt::join(names, ", "), comma, sizes.size());
-  text += "\n# By name and path of the arguments; * stands for any number.\nspecs = {\n";
-  std::vector<std::string> roots;
-  for (const Spec& spec : SpecsOf(statements)) {
-    text += fmt::format("    {}: {},\n", Quoted(spec.arguments), spec.text);
-    const std::string root = RootOf(spec.arguments);
-    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
-  }
-  text +=
-      "}\n\n\ndef shardings(name, argument):\n"
-      "    \"\"\"Of an argument of the step, by its name.\"\"\"\n\n"
-      "    def of(path, _):\n"
-      "        full = name + jax.tree_util.keystr(path)\n"
-      "        spec = specs.get(full, specs.get(re.sub(r\"\\d+\", \"*\", full), P()))\n"
-      "        return NamedSharding(mesh, spec)\n\n"
-      "    return jax.tree_util.tree_map_with_path(of, argument)\n\n\n";
-  std::vector<std::string> calls;
-  for (const std::string& root : roots) {
-    calls.push_back(fmt::format("shardings({}, {})", Quoted(root), root));
-  }
-  text += fmt::format("# jax.jit(step, in_shardings=({}{}))\n", fmt::join(calls, ", "),
-                      calls.size() == 1 ? "," : "");
-  for (const Site& site : SitesOf(statements)) {
-    text +=
-        fmt::format("# {}: jax.lax.with_sharding_constraint(..., NamedSharding(mesh, {}))  # {}\n",
-                    site.source, site.spec, site.scope);
-  }
-  return text;
-}
-
 std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const FindProblem& problem = *answer.problem;
   const FindOutcome& outcome = answer.outcome;
@@ -276,9 +123,12 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   std::string text =
       line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
                                    chips == 1 ? "" : "s"));
-  text += line("space", fmt::format("{} choices: {} mesh{}, {} decisions", Count(space.Count()),
-                                    space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
-                                    space.decisions()));
+  const size_t forms = problem.program.forms.size();
+  text +=
+      line("space", fmt::format("{} choices: {} mesh{}, {} decisions{}", Count(outcome.tally.all),
+                                space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
+                                space.decisions(),
+                                forms == 1 ? "" : fmt::format(", {} forms of the program", forms)));
   const auto price = [&](Picoseconds step) {
     if (!options.price) return std::string();
     return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config, *options.price),
@@ -321,7 +171,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   for (const Found& one : Frontier(outcome.found)) {
     if (rows.size() > options.top) break;
     rows.push_back({results::TimeText(one.verdict.step), results::BytesText(one.verdict.peak),
-                    ToString(space, one.candidate)});
+                    ToString(problem.program, space, one.candidate)});
   }
   text += "\n" + results::TableText(rows, options.width, results::LastColumn::kBelow);
   if (answer.compared.size() > 1) {
@@ -330,9 +180,9 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
     compare.top = options.top;
     text += "\n" + results::Compare(answer.compared, compare);
   }
-  text += "\n" + PythonOf(space, best.candidate);
+  text += "\n" + PythonOf(problem, best.candidate);
   std::vector<std::string> words;
-  for (const auto& of : {options.run_words, OptionsOf(space, best.candidate).Words()}) {
+  for (const auto& of : {options.run_words, OptionsOf(problem, best.candidate).Words()}) {
     for (const std::string& word : of) words.push_back(Word(word));
   }
   return text + fmt::format("\n# tpusim run {} --config {} {}\n", Word(problem.options.workload),
@@ -341,15 +191,17 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
 
 namespace {
 
-Json ToJson(const Space& space, const Found& found) {
-  const search::Statements statements = search::StatementsOf(space, found.candidate);
+Json ToJson(const FindProblem& problem, const Found& found) {
+  const Space& space = *problem.space;
+  const search::Statements statements =
+      search::StatementsOf(problem.program, space, found.candidate);
   Json j = {{"step_time_ns", ToNanoseconds(found.verdict.step)},
             {"peak_hbm_bytes", found.verdict.peak.value()},
             {"mesh", Json::object()},
             {"decisions", Json::object()},
             {"arguments", Json::object()},
             {"constraints", Json::array()},
-            {"options", OptionsOf(space, found.candidate).Words()}};
+            {"options", OptionsOf(problem, found.candidate).Words()}};
   for (const sharding::MeshAxis& axis : statements.mesh) j["mesh"][axis.name] = axis.size;
   for (size_t d = 0; d < space.decisions(); ++d) {
     Json axes = Json::array();
@@ -415,9 +267,9 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
   j["found"] = Json::array();
   for (const Found& one : outcome.found) {
     if (j["found"].size() >= kMostShown) break;
-    j["found"].push_back(ToJson(*problem.space, one));
+    j["found"].push_back(ToJson(problem, one));
   }
-  j["python"] = PythonOf(*problem.space, outcome.found[0].candidate);
+  j["python"] = PythonOf(problem, outcome.found[0].candidate);
   return j;
 }
 
@@ -459,7 +311,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   for (const Found& one : outcome.found) {
     if (rows.size() >= kMostShown) break;
     rows.push_back({ToNanoseconds(one.verdict.step), one.verdict.peak.value(),
-                    ToString(*problem.space, one.candidate)});
+                    ToString(problem.program, *problem.space, one.candidate)});
   }
   panels.push_back({{"kind", "table"},
                     {"title", "simulated"},
@@ -469,7 +321,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
                       {{"name", "shardings"}}}},
                     {"rows", rows}});
   Json lines = Json::array();
-  const std::string python = PythonOf(*problem.space, outcome.found[0].candidate);
+  const std::string python = PythonOf(problem, outcome.found[0].candidate);
   for (size_t at = 0; at < python.size();) {
     const size_t end = std::min(python.find('\n', at), python.size());
     lines.push_back(python.substr(at, end - at));
@@ -489,11 +341,12 @@ Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title
     for (size_t i = 0; i < std::min(found.size(), kMostShown); ++i) {
       const bool marked = std::ranges::any_of(
           frontier, [&](const Found& f) { return f.candidate == found[i].candidate; });
-      points.push_back({{"x", value(answer, found[i])},
-                        {"y", ToNanoseconds(found[i].verdict.step)},
-                        {"name", ToString(*answer.problem->space, found[i].candidate)},
-                        {"group", answer.problem->config.name},
-                        {"marked", marked}});
+      points.push_back(
+          {{"x", value(answer, found[i])},
+           {"y", ToNanoseconds(found[i].verdict.step)},
+           {"name", ToString(answer.problem->program, *answer.problem->space, found[i].candidate)},
+           {"group", answer.problem->config.name},
+           {"marked", marked}});
     }
   }
   return {{"kind", "scatter"},
@@ -570,7 +423,14 @@ std::string ExplainedText(const FindProblem& problem) {
     if (space.Leader(number) < 0) whole.push_back(space.program().all[d].name);
     if (space.InSpace(number) < 0 && space.Leader(number) >= 0) ++followers[space.Leader(number)];
   }
-  text += fmt::format("\n{:<14} {}\n", "choices", Count(space.Count()));
+  const std::vector<search::Form>& forms = problem.program.forms;
+  text += fmt::format("\n{:<14} {}\n", "choices",
+                      Count(space.Count() * static_cast<double>(forms.size())));
+  if (forms.size() > 1) {
+    text += fmt::format("{:<14} {}: as it is", "forms", forms.size());
+    for (size_t n = 1; n < forms.size(); ++n) text += "; " + forms[n].name;
+    text += "\n";
+  }
   if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));
   for (const auto& [leader, count] : followers) {
     text += fmt::format("{:<14} {}: {} with fewer bytes, as far as its axes divide them\n",

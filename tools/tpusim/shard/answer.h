@@ -21,18 +21,6 @@ struct SliceAnswer {
   std::vector<results::Compared> compared;
 };
 
-// Of `tpusim run`, so that it simulates the candidate.
-struct Options {
-  std::string mesh;
-  std::vector<std::string> arguments, constraints;
-
-  std::vector<std::string> Words() const;
-};
-Options OptionsOf(const search::Space& space, const search::Candidate& candidate);
-
-// What a user writes into a program: the mesh, a PartitionSpec for every argument, constraints.
-std::string PythonOf(const search::Space& space, const search::Candidate& candidate);
-
 struct AnswerOptions {
   std::optional<double> price;  // of a chip for an hour
   size_t top = 8;

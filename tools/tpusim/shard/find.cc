@@ -21,6 +21,7 @@
 #include "tools/tpusim/stopwatch.h"
 #include "tools/tpusim/workers.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/search/forest.h"
 #include "workloads/search/rate_bound.h"
 #include "workloads/search/statements.h"
 #include "workloads/target/target.h"
@@ -93,7 +94,7 @@ class Search {
   Search(const FindProblem& problem, std::optional<VerdictStore> store)
       : problem_(problem),
         store_(std::move(store)),
-        rates_(problem.program, *problem.space, problem.compile.constraints),
+        rates_(RatesOf(problem)),
         tree_(*problem.space, rates_, GoalOf(problem)),
         workers_(problem.options.jobs,
                  [this](const std::string& question) { return Answer(question); }),
@@ -126,6 +127,14 @@ class Search {
   }
 
  private:
+  static std::vector<search::RateBound> RatesOf(const FindProblem& problem) {
+    std::vector<search::RateBound> rates;
+    for (size_t form = 0; form < problem.program.forms.size(); ++form) {
+      rates.emplace_back(problem.program, *problem.space, form, problem.compile.constraints);
+    }
+    return rates;
+  }
+
   static BranchAndBound::Options GoalOf(const FindProblem& problem) {
     return {problem.options.gap, target::Target(problem.config).Usable(hlo::kHbmSpace),
             problem.options.all};
@@ -159,7 +168,8 @@ class Search {
       const std::optional<Candidate> next = tree_.Next();
       if (!next) break;
       if (store_) {
-        const std::optional<Verdict> known = store_->Find(ToString(*problem_.space, *next));
+        const std::optional<Verdict> known =
+            store_->Find(ToString(problem_.program, *problem_.space, *next));
         if (known && Suffices(*known)) {
           RETURN_IF_ERROR(tree_.Tell(*next, *known));
           continue;
@@ -196,7 +206,7 @@ class Search {
     RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
     // What it is equal to may not be a candidate of the next search.
     if (!store_ || verdict.equal) return absl::OkStatus();
-    return store_->Add(ToString(*problem_.space, candidate), verdict);
+    return store_->Add(ToString(problem_.program, *problem_.space, candidate), verdict);
   }
 
   void SayHowFar() {
@@ -205,8 +215,8 @@ class Search {
     if (!flags.verbose && !IsTerminal()) return;
     said_ = clock_.Seconds();
     const search::Tally tally = tree_.tally();
-    const std::string best =
-        tree_.best() ? results::TimeText(tree_.best()->verdict.step) : "none yet";
+    const std::optional<search::Found> found = tree_.best();
+    const std::string best = found ? results::TimeText(found->verdict.step) : "none yet";
     const std::string line = fmt::format(
         "{:.0f} s: best {}, none below {}; {} candidates compiled, {} simulated, {:.0f} choices "
         "wait",
@@ -221,8 +231,8 @@ class Search {
 
   const FindProblem& problem_;
   std::optional<VerdictStore> store_;
-  const search::RateBound rates_;
-  BranchAndBound tree_;
+  const std::vector<search::RateBound> rates_;  // by form
+  search::Forest tree_;
   std::unique_ptr<Judge> judge_;
   Workers workers_;
   const std::vector<Candidate> own_;  // what the program itself says; a mesh has one at least
@@ -234,6 +244,10 @@ class Search {
 };
 
 }  // namespace
+
+const search::Form& FormOf(const FindProblem& problem, const Candidate& candidate) {
+  return problem.program.forms[static_cast<size_t>(candidate.form)];
+}
 
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options) {
   auto problem = std::make_unique<FindProblem>();
@@ -247,8 +261,10 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
   const std::string& named = imported.workload.name();
   problem->name = named.empty() ? NameOf(options.workload) : named;
+  search::FormOptions forms;
+  forms.may_donate = options.may_donate && !options.program.donate;
   ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
-                                                       problem->compile.trip_counts));
+                                                       problem->compile.trip_counts, forms));
   search::SpaceOptions space;
   space.devices = problem->config.devices();
   space.mesh = problem->compile.mesh;

@@ -26,7 +26,8 @@ struct FindOptions {
   int jobs = 1;
   std::string store;  // "" = none
   bool keeps_constraints = false;
-  bool all = false;  // simulate also what cannot be the best
+  bool all = false;         // simulate also what cannot be the best
+  bool may_donate = false;  // candidates may have all arguments donated
   ProgramFlags program;
   MachineFlags machine;
 };
@@ -42,6 +43,7 @@ struct FindProblem {
   search::Program program;
   std::optional<search::Space> space;
 };
+const search::Form& FormOf(const FindProblem& problem, const search::Candidate& candidate);
 // Errors: of the program, the slice, what is fixed or forbidden.
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options);
 

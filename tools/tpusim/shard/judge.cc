@@ -50,19 +50,22 @@ absl::StatusOr<Picoseconds> Judge::BoundOf(const hlo::Module& module, cost::Chip
 
 absl::StatusOr<Verdict> Judge::Of(const search::Space& space, const search::Candidate& candidate,
                                   Picoseconds cutoff) {
-  search::Statements statements = search::StatementsOf(space, candidate);
+  search::Statements statements = search::StatementsOf(program_, space, candidate);
   compiler::CompileOptions options = options_;
   options.mesh = std::move(statements.mesh);
   options.arguments = std::move(statements.arguments);
   options.constraints.insert(options.constraints.end(),
                              std::make_move_iterator(statements.constraints.begin()),
                              std::make_move_iterator(statements.constraints.end()));
-  return Of(options, cutoff);
+  return Of(program_.forms[static_cast<size_t>(candidate.form)], options, cutoff);
 }
 
-absl::StatusOr<Verdict> Judge::AsItIs() { return Of(options_, Picoseconds(INT64_MAX)); }
+absl::StatusOr<Verdict> Judge::AsItIs() {
+  return Of(program_.forms.front(), options_, Picoseconds(INT64_MAX));
+}
 
-absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picoseconds cutoff) {
+absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::CompileOptions& stated,
+                                  Picoseconds cutoff) {
   if (common_.kernels()->searches() > kMostKernels) {
     common_.Clear();
     if (costs_ != nullptr) costs_->Clear();
@@ -71,11 +74,13 @@ absl::StatusOr<Verdict> Judge::Of(const compiler::CompileOptions& stated, Picose
   absl::Status broken;
   compiler::CompileOptions options = stated;
   options.common = &common_;
-  options.normalised = &program_.normalised;
+  options.normalised = &form.normalised;
+  options.stated.donate = options.stated.donate || form.donated;
   options.reasons = false;
   options.verify_passes = false;
   options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
-    verdict.program = search::ProgramKey(module, devices);
+    // What is donated is written down later.
+    verdict.program = search::ProgramKey(module, devices) + (form.donated ? " donated" : "");
     verdict.equal = !seen_.insert(verdict.program).second;
     return !verdict.equal;
   };
@@ -129,16 +134,18 @@ std::string ToText(const search::Candidate& candidate, Picoseconds cutoff) {
   for (const search::Settled settled : candidate.conflicts) {
     conflicts.push_back(static_cast<int>(settled));
   }
-  return nlohmann::json{candidate.mesh, candidate.axes, conflicts, cutoff.value()}.dump();
+  return nlohmann::json{candidate.form, candidate.mesh, candidate.axes, conflicts, cutoff.value()}
+      .dump();
 }
 
 std::pair<search::Candidate, Picoseconds> CandidateOf(const std::string& text) {
   const nlohmann::json j = nlohmann::json::parse(text);
-  search::Candidate candidate{j[0].get<int32_t>(), j[1].get<std::vector<search::AxisSet>>(), {}};
-  for (const int settled : j[2].get<std::vector<int>>()) {
+  search::Candidate candidate{
+      j[1].get<int32_t>(), j[2].get<std::vector<search::AxisSet>>(), {}, j[0].get<int32_t>()};
+  for (const int settled : j[3].get<std::vector<int>>()) {
     candidate.conflicts.push_back(static_cast<search::Settled>(settled));
   }
-  return {std::move(candidate), Picoseconds(j[3].get<int64_t>())};
+  return {std::move(candidate), Picoseconds(j[4].get<int64_t>())};
 }
 
 std::string ToText(const Verdict& verdict) {

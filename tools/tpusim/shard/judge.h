@@ -42,7 +42,8 @@ class Judge {
 
  private:
   absl::StatusOr<Picoseconds> BoundOf(const hlo::Module& module, cost::ChipCostModel& costs);
-  absl::StatusOr<search::Verdict> Of(const compiler::CompileOptions& options, Picoseconds cutoff);
+  absl::StatusOr<search::Verdict> Of(const search::Form& form,
+                                     const compiler::CompileOptions& options, Picoseconds cutoff);
 
   const search::Program& program_;
   const configs::Config& machine_;

@@ -1,0 +1,181 @@
+#include "tools/tpusim/shard/paste.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "workloads/search/statements.h"
+#include "workloads/sharding/stated_shardings.h"
+
+namespace tpusim::tools {
+namespace {
+
+using search::Candidate;
+
+// A PartitionSpec, and the arguments that have it: one by name, or several by a name with *.
+struct Spec {
+  std::string arguments, text;
+};
+
+std::vector<Spec> SpecsOf(const search::Statements& statements) {
+  std::map<std::string, std::set<std::string>> of_pattern;
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    of_pattern[sharding::WithoutNumbers(stated.values[0])].insert(search::SpecText(stated.dims));
+  }
+  std::vector<Spec> specs;
+  std::set<std::string> done;
+  for (const sharding::StatedConstraint& stated : statements.arguments) {
+    const std::string& name = stated.values[0];
+    const std::string pattern = sharding::WithoutNumbers(name);
+    // Whatever the pattern fits has to be of it.
+    const bool alike =
+        of_pattern[pattern].size() == 1 &&
+        std::ranges::all_of(statements.arguments, [&](const sharding::StatedConstraint& other) {
+          return !sharding::NameFits(pattern, other.values[0]) ||
+                 sharding::WithoutNumbers(other.values[0]) == pattern;
+        });
+    if (alike && !done.insert(pattern).second) continue;
+    specs.push_back({alike ? pattern : name, search::SpecText(stated.dims)});
+  }
+  return specs;
+}
+
+// A constraint, and the values that have it.
+std::vector<std::pair<std::string, std::vector<std::string>>> ConstraintsOf(
+    const search::Statements& statements) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const sharding::StatedConstraint& stated : statements.constraints) {
+    const std::string text = search::SpecText(stated.dims);
+    auto group = std::ranges::find(groups, text, [](const auto& g) { return g.first; });
+    if (group == groups.end()) group = groups.insert(group, {text, {}});
+    group->second.push_back(stated.values[0]);
+  }
+  return groups;
+}
+
+// Where the program makes values that a constraint is stated for, each line once. What is made
+// going backward follows the constraint of what it is the gradient of.
+struct Site {
+  std::string source, spec, scope;
+};
+std::vector<Site> SitesOf(const search::Statements& statements) {
+  std::vector<Site> sites;
+  for (size_t i = 0; i < statements.constraints.size(); ++i) {
+    const sharding::Place& place = statements.places[i];
+    if (place.is_result || place.scope.find("transpose(") != std::string::npos) continue;
+    Site site{place.source.empty() ? place.value : place.source,
+              search::SpecText(statements.constraints[i].dims), place.scope};
+    const bool known = std::ranges::any_of(sites, [&](const Site& other) {
+      return other.source == site.source && other.spec == site.spec;
+    });
+    if (!known) sites.push_back(std::move(site));
+  }
+  return sites;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// "state" of "state.weights['up']".
+std::string RootOf(const std::string& argument) {
+  return argument.substr(0, argument.find_first_of(".["));
+}
+
+}  // namespace
+
+std::string Word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=.,/:+") ==
+      std::string::npos;
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::vector<std::string> Options::Words() const {
+  std::vector<std::string> words = {"--mesh", mesh};
+  for (const std::string& argument : arguments) words.insert(words.end(), {"--shard", argument});
+  for (const std::string& text : constraints) words.insert(words.end(), {"--constrain", text});
+  words.insert(words.end(), of_form.begin(), of_form.end());
+  return words;
+}
+
+Options OptionsOf(const FindProblem& problem, const Candidate& candidate) {
+  const search::Statements statements =
+      search::StatementsOf(problem.program, *problem.space, candidate);
+  Options options;
+  options.of_form = FormOf(problem, candidate).options;
+  options.mesh = search::ToString(statements.mesh);
+  for (const Spec& spec : SpecsOf(statements)) {
+    options.arguments.push_back(fmt::format("{}={}", spec.arguments, spec.text));
+  }
+  for (const auto& [spec, values] : ConstraintsOf(statements)) {
+    options.constraints.push_back(fmt::format("{}={}", fmt::join(values, ","), spec));
+  }
+  return options;
+}
+
+std::string PythonOf(const FindProblem& problem, const Candidate& candidate) {
+  const search::Statements statements =
+      search::StatementsOf(problem.program, *problem.space, candidate);
+  std::vector<std::string> sizes, names;
+  for (const sharding::MeshAxis& axis : statements.mesh) {
+    sizes.push_back(fmt::format("{}", axis.size));
+    names.push_back(Quoted(axis.name));
+  }
+  const std::string comma = sizes.size() == 1 ? "," : "";
+  std::string text =
+      "import re\n\nimport jax\nfrom jax.sharding import AxisType, NamedSharding\n"
+      "from jax.sharding import PartitionSpec as P\n\n";
+  // Axes of which constraints may speak.
+  text += fmt::format(
+      "mesh = jax.make_mesh(\n    ({}{}), ({}{}), axis_types=(AxisType.Auto,) * {}\n)\n",
+      fmt::join(sizes, ", "), comma, fmt::join(names, ", "), comma, sizes.size());
+  text += "\n# By name and path of the arguments; * stands for any number.\nspecs = {\n";
+  std::vector<std::string> roots;
+  for (const Spec& spec : SpecsOf(statements)) {
+    text += fmt::format("    {}: {},\n", Quoted(spec.arguments), spec.text);
+    const std::string root = RootOf(spec.arguments);
+    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+  }
+  text +=
+      "}\n\n\ndef shardings(name, argument):\n"
+      "    \"\"\"Of an argument of the step, by its name.\"\"\"\n\n"
+      "    def of(path, _):\n"
+      "        full = name + jax.tree_util.keystr(path)\n"
+      "        spec = specs.get(full, specs.get(re.sub(r\"\\d+\", \"*\", full), P()))\n"
+      "        return NamedSharding(mesh, spec)\n\n"
+      "    return jax.tree_util.tree_map_with_path(of, argument)\n\n\n";
+  std::vector<std::string> calls;
+  for (const std::string& root : roots) {
+    calls.push_back(fmt::format("shardings({}, {})", Quoted(root), root));
+  }
+  text += fmt::format("# jax.jit(step, in_shardings=({}{}))\n", fmt::join(calls, ", "),
+                      calls.size() == 1 ? "," : "");
+  if (FormOf(problem, candidate).donated) {
+    text += "# donate_argnums: every argument that has the type and the sharding of a result\n";
+  }
+  for (const Site& site : SitesOf(statements)) {
+    text +=
+        fmt::format("# {}: jax.lax.with_sharding_constraint(..., NamedSharding(mesh, {}))  # {}\n",
+                    site.source, site.spec, site.scope);
+  }
+  return text;
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,31 @@
+// What a user pastes to have what was found: options of commands, and Python.
+#ifndef TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_
+#define TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_
+
+#include <string>
+#include <vector>
+
+#include "tools/tpusim/shard/find.h"
+#include "workloads/search/space.h"
+
+namespace tpusim::tools {
+
+// Of `tpusim run`, so that it simulates the candidate.
+struct Options {
+  std::string mesh;
+  std::vector<std::string> arguments, constraints;
+  std::vector<std::string> of_form;  // words
+
+  std::vector<std::string> Words() const;
+};
+Options OptionsOf(const FindProblem& problem, const search::Candidate& candidate);
+
+// What a user writes into a program: the mesh, a PartitionSpec for every argument, constraints.
+std::string PythonOf(const FindProblem& problem, const search::Candidate& candidate);
+
+// Quoted for a shell, where that is needed.
+std::string Word(const std::string& text);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_
