@@ -83,7 +83,7 @@ def test_odd_values_of_a_search_for_shardings(
     monkeypatch.chdir(tmp_path)
     for value, (shard, program, *words) in taken(echo, tpusim.shard, name):
         assert (shard, program, words[:2]) == ("shard", str(PSUM), ["--json", "--quiet"])
-        bare = ["--all", "--keep-constraints"] if isinstance(value, bool) else []
+        bare = ["--all", "--keep-constraints", "--may-donate"] if isinstance(value, bool) else []
         assert all(("=" in w and w.startswith("--")) or w in bare for w in words[2:]), words
 
 
@@ -98,6 +98,7 @@ def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
         "seconds": numpy.int64(3),
         "prune": False,
         "keep_constraints": True,
+        "may_donate": True,
         "store": tmp_path / "s.sqlite",
     }
     assert words_of_search(**given) == [
@@ -110,6 +111,7 @@ def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
         "--seconds=3",
         "--all",
         "--keep-constraints",
+        "--may-donate",
         f"--store={tmp_path / 's.sqlite'}",
     ]
     assert words_of_search() == words_of_search(fix=None, gap=0, axes=[], forbid={}) == []

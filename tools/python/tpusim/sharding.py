@@ -259,6 +259,7 @@ def shard(
     seconds: float | None = None,
     prune: bool = True,
     keep_constraints: bool = False,
+    may_donate: bool = False,
     price: float | None = None,
     store: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
@@ -286,6 +287,7 @@ def shard(
       prune: simulate nothing that cannot be the best.
       keep_constraints: leave the sharding constraints of the program as they are, by the names of
         axes; otherwise they follow what is decided.
+      may_donate: look also for what has all arguments donated.
       price: of a chip for an hour, in any currency.
       store: an SQLite file of what is known of candidates; a search that is repeated goes on from
         there.
@@ -308,6 +310,7 @@ def shard(
         seconds=seconds,
         prune=prune,
         keep_constraints=keep_constraints,
+        may_donate=may_donate,
         store=store,
     )
     if price is not None:
@@ -336,6 +339,7 @@ def words_of_search(
     seconds: float | None = None,
     prune: bool = True,
     keep_constraints: bool = False,
+    may_donate: bool = False,
     store: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """The arguments of `shard` that decide what is found as options of the command line.
@@ -353,6 +357,7 @@ def words_of_search(
         words.append(f"--seconds={limit}")
     words += [] if checks.flag("prune", prune) else ["--all"]
     words += ["--keep-constraints"] if checks.flag("keep_constraints", keep_constraints) else []
+    words += ["--may-donate"] if checks.flag("may_donate", may_donate) else []
     if store is not None:
         words.append(f"--store={files.check_target(store, 'store')}")
     return words
