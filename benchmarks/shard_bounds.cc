@@ -25,6 +25,7 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/shard/find.h"
 #include "tools/tpusim/shard/judge.h"
+#include "tools/tpusim/shard/paste.h"
 #include "tools/tpusim/workers.h"
 #include "workloads/search/rate_bound.h"
 #include "workloads/search/space.h"
@@ -76,6 +77,14 @@ struct Shares {
   }
 };
 
+// The command that simulates it.
+void Say(const std::string& what, const FindProblem& problem, const Candidate& candidate) {
+  std::string words;
+  for (const std::string& word : OptionsOf(problem, candidate).Words()) words += " " + Word(word);
+  std::fprintf(stderr, "%s: tpusim run %s%s\n", what.c_str(), problem.options.workload.c_str(),
+               words.c_str());
+}
+
 struct Row {
   int64_t simulated = 0, partial = 0, above = 0;
   Shares root, half, whole, compiled, memory;
@@ -119,6 +128,9 @@ class Bounds {
       if (!reply) continue;
       RETURN_IF_ERROR(reply->answer.status());
       const search::Verdict verdict = VerdictOf(*reply->answer);
+      if (verdict.kind == search::Verdict::Kind::kImpossible) {
+        Say("refused, " + verdict.why, *problem, asked.at(reply->tag));
+      }
       if (verdict.kind != search::Verdict::Kind::kSimulated) continue;
       Compare(*problem, rates, asked.at(reply->tag), verdict, row);
     }
@@ -128,7 +140,6 @@ class Bounds {
  private:
   static void Compare(const FindProblem& problem, const search::RateBound& rates,
                       const Candidate& candidate, const search::Verdict& verdict, Row& row) {
-    const Space& space = *problem.space;
     ++row.simulated;
     const auto mesh = static_cast<size_t>(candidate.mesh);
     std::vector<AxisSet> decided;
@@ -138,8 +149,7 @@ class Bounds {
       ++row.partial;
       if (time > verdict.step || memory > verdict.peak) {
         ++row.above;
-        std::fprintf(stderr, "above: %s\n",
-                     search::ToString(problem.program, space, candidate).c_str());
+        Say("above", problem, candidate);
       }
       const double share = Ratio(time, verdict.step);
       if (d == 0) row.root.Add(share);
@@ -153,8 +163,7 @@ class Bounds {
     }
     if (verdict.bound > verdict.step) {
       ++row.above;
-      std::fprintf(stderr, "above when compiled: %s\n",
-                   search::ToString(problem.program, space, candidate).c_str());
+      Say("above", problem, candidate);
     }
     row.compiled.Add(Ratio(verdict.bound, verdict.step));
   }

@@ -107,21 +107,24 @@ class Walk {
   }
 
   // Arrays that are too large for VMEM stay in HBM, whatever tiles the kernel has; of some it
-  // needs a part.
+  // needs a part. Kernels of products take arrays as matrices: of several dimensions in the lanes
+  // none is padded by itself.
   double OfKernel(const Instruction& kernel) const {
     const kernels::KernelView view = kernels::ViewKernel(kernel, target_);
+    const Instruction* product = kernels::ProductIn(kernel);
     Bytes moved(0);
+    const auto add = [&](const hlo::Shape& shape, Bytes padded) {
+      if (!shape.IsArray() || shape.ByteSize() <= room_) return;
+      moved += product != nullptr ? std::min(padded, shape.ByteSize()) : padded;
+    };
     for (const kernels::KernelInput& input : view.inputs) {
-      if (input.value->shape().IsArray() && input.value->shape().ByteSize() > room_) {
-        moved += kernels::BytesOf(input, target_);
-      }
+      add(input.value->shape(), kernels::BytesOf(input, target_));
     }
     for (const kernels::KernelOutput& output : view.outputs) {
-      if (output.written.ByteSize() > room_) moved += kernels::BytesOf(output, target_);
+      add(output.written, kernels::BytesOf(output, target_));
     }
     const double memory =
         static_cast<double>(moved.value()) / target_.chip().hbm.bytes_per_second.value();
-    const Instruction* product = kernels::ProductIn(kernel);
     const double matrix = product != nullptr ? MatrixSeconds(*product, target_) : 0;
     return std::max(memory, matrix);
   }
