@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/checkpoint_names.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
@@ -513,6 +514,16 @@ void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) 
   }
 }
 
+absl::Status InlinePlainCalls(hlo::Module& module) {
+  RETURN_IF_ERROR(CheckInlinedSize(module));
+  module.InlineCalls([](const Instruction& call) {
+    return call.opcode() == Opcode::kCall && !IsRegionCall(call);
+  });
+  module.RemoveUnreachable();
+  module.Cleanup();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
                                            int64_t num_partitions) {
   NormalisedModule normalised;
@@ -520,12 +531,8 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
   normalised.module = std::move(module);
   // An order of the whole program's instructions is none of a device's.
   for (Computation* c : normalised.module->computations()) c->set_schedule({});
-  RETURN_IF_ERROR(CheckInlinedSize(*normalised.module));
-  normalised.module->InlineCalls([](const Instruction& call) {
-    return call.opcode() == Opcode::kCall && !IsRegionCall(call);
-  });
-  normalised.module->RemoveUnreachable();
-  normalised.module->Cleanup();
+  hlo::DropCheckpointNames(*normalised.module);
+  RETURN_IF_ERROR(InlinePlainCalls(*normalised.module));
   RETURN_IF_ERROR(Normaliser(&normalised).Run());
   normalised.module->Cleanup();
   return normalised;

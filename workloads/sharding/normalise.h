@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/constants.h"
@@ -46,6 +47,10 @@ struct NormalisedModule {
   std::unordered_map<const hlo::Instruction*, Flow> barriers;
   ConstantCopies constant_copies;
 };
+
+// Puts what calls call in their places, but for the bodies of manual regions. Error: a module that
+// would become too large.
+absl::Status InlinePlainCalls(hlo::Module& module);
 
 // `num_partitions` 0 = take it from the module.
 absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from tpusim import arguments as checks
-from tpusim import callbacks, chip_view, compiling, topology, wire
+from tpusim import callbacks, checkpoint_names, chip_view, compiling, topology, wire
 from tpusim.assumptions import Assumptions
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.jax_internals import frames, lowering, pmapped, versions
@@ -86,6 +86,7 @@ def workload_of(
         _tracing(object()),
         callbacks.caught(assumptions),
         chip_view.shown(config, assumptions, as_tpu=True),
+        contextlib.nullcontext() if compiled else checkpoint_names.kept(),
     ):
         traced = jitted.trace(*arguments, **keyword_arguments)
         lowered = traced.lower(lowering_platforms=("tpu",))

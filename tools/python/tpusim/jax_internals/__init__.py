@@ -12,6 +12,7 @@ that names the version and what is missing (`versions.internal`).
     compiling.py      the TPU compiler's client
     jaxprs.py         the programs inside of a program
     callbacks.py      the primitives that call back to Python
+    names.py          the primitive that names a value for rematerialisation
     devices.py        the types of devices and clients, the table of TPUs
     pmapped.py        what is inside of a pmapped function
     dispatch.py       calls and operations on their way to be executed
