@@ -17,6 +17,7 @@ ROOMS = [
     "hlo/io",
     "hlo/transforms",
     "sharding",
+    "remat",
     "spmd",
     "target",
     "mosaic",

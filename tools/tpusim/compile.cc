@@ -36,10 +36,10 @@ using compiler::Stage;
 
 const std::map<std::string, Stage>& Stages() {
   static const auto* const stages = new std::map<std::string, Stage>{
-      {"decisions", Stage::kDecisions},     {"sharded", Stage::kSharded},
-      {"partitioned", Stage::kPartitioned}, {"optimized", Stage::kOptimized},
-      {"schedule", Stage::kSchedule},       {"executable", Stage::kExecutable},
-      {"streams", Stage::kStreams},
+      {"names", Stage::kNames},           {"decisions", Stage::kDecisions},
+      {"sharded", Stage::kSharded},       {"partitioned", Stage::kPartitioned},
+      {"optimized", Stage::kOptimized},   {"schedule", Stage::kSchedule},
+      {"executable", Stage::kExecutable}, {"streams", Stage::kStreams},
   };
   return *stages;
 }
@@ -83,6 +83,7 @@ std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
 std::string Text(const compiler::CompileResult& result, Stage stage,
                  const hlo::PrintOptions& print) {
   switch (stage) {
+    case Stage::kNames:
     case Stage::kDecisions:
     case Stage::kSharded:
       return result.sharded_text;

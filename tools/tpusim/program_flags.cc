@@ -17,6 +17,7 @@
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
+#include "workloads/remat/policies.h"
 #include "workloads/sharding/stated_constraints.h"
 #include "workloads/sharding/stated_shardings.h"
 
@@ -225,6 +226,17 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
               "As if the program had a with_sharding_constraint on this value (a name that "
               "`tpusim compile --emit sharded` shows, several, or a glob)")
       ->check(IsTakenBy(sharding::ParseStatedConstraint));
+  AddRepeated(app, "--remat", flags.remat, "NAME=saved|offloaded|recomputed",
+              "As if jax.checkpoint had this policy on values of that name (checkpoint_name): of a "
+              "program that computes them again in its backward pass; * stands for any text, the "
+              "first that fits counts; `tpusim compile --emit names` lists names")
+      ->check(IsTakenBy(remat::ParseStatedPolicy));
+  AddRepeated(app, "--donate-argument", flags.donated, "ARGUMENT",
+              "As if the caller donated this argument: the first result of its type and sharding "
+              "takes its place; * stands for any text");
+  AddRepeated(app, "--keep-argument", flags.kept, "ARGUMENT",
+              "As if the caller did not donate this argument; * stands for any text")
+      ->excludes("--donate");
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
@@ -251,6 +263,9 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   if (!flags.mesh.empty()) options.mesh = *sharding::ParseStatedMesh(flags.mesh);
   options.arguments = Parsed(flags.arguments, sharding::ParseStatedConstraint);
   options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
+  options.remat = Parsed(flags.remat, remat::ParseStatedPolicy);
+  options.donated = flags.donated;
+  options.kept = flags.kept;
   options.algorithms = Parsed(flags.algorithms, collectives::ParseAlgorithmOverride);
   options.device_order = flags.device_order;
   options.stated.donate = flags.donate;

@@ -31,6 +31,9 @@ struct ProgramFlags {
   std::string mesh;                       // --mesh, checked too
   std::vector<std::string> arguments;     // --shard ARGUMENT=SHARDING, checked too
   std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too
+  std::vector<std::string> remat;         // --remat NAME=POLICY, checked too
+  std::vector<std::string> donated;       // --donate-argument ARGUMENT
+  std::vector<std::string> kept;          // --keep-argument ARGUMENT
   std::string device_order;               // --device-order
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
   bool donate = false;                    // --donate

@@ -95,14 +95,21 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   result.workload = workload;
   result.workload.set_num_partitions(stated);
   // Before anything is made for each of them.
-  const bool partitions = until != Stage::kDecisions && until != Stage::kSharded;
+  const bool partitions = until > Stage::kSharded;
   if (partitions) RETURN_IF_ERROR(CheckPartitions(wanted, config));
   if (imported.partitioned) {
+    if (until == Stage::kNames || !options.remat.empty()) {
+      return UserError("the module is partitioned already: values have no names in it (--remat)");
+    }
     if (!partitions) {
       return UserError("the module is partitioned already: it has no shardings to show");
     }
     if (const char* option = StatedOfShardings(options)) {
       return UserError(fmt::format("{}: the module is partitioned already", option));
+    }
+    if (!options.donated.empty() || !options.kept.empty()) {
+      return UserError(fmt::format("{}: the module is partitioned already",
+                                   options.kept.empty() ? "--donate-argument" : "--keep-argument"));
     }
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
@@ -112,6 +119,14 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
       result.mesh = std::move(table.mesh);
     }
     return std::move(imported.module);
+  }
+  if (until == Stage::kNames) {
+    ASSIGN_OR_RETURN(const std::vector<remat::NameUse> names, remat::NamesOf(*imported.module));
+    result.sharded_text = remat::ToString(names);
+    return std::unique_ptr<hlo::Module>();
+  }
+  if (options.normalised == nullptr) {
+    RETURN_IF_ERROR(remat::StatePolicies(options.remat, *imported.module));
   }
   if (until == Stage::kDecisions) {
     if (const char* option = StatedOfShardings(options)) {
@@ -129,6 +144,8 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   propagation.mesh = options.mesh;
   propagation.arguments = options.arguments;
   propagation.constraints = options.constraints;
+  propagation.donated = options.donated;
+  propagation.kept = options.kept;
   // Where partitions were for another mesh.
   if (!options.mesh.empty()) {
     imported.workload.clear_coordinates();
@@ -259,8 +276,10 @@ void Common::Clear() {
   collectives_.clear();
 }
 
-absl::StatusOr<sharding::NormalisedModule> NormalisedOf(hlo::ImportedWorkload& imported) {
+absl::StatusOr<sharding::NormalisedModule> NormalisedOf(
+    hlo::ImportedWorkload& imported, const std::vector<remat::StatedPolicy>& remat) {
   RETURN_IF_ERROR(SetStatedCosts(imported));
+  RETURN_IF_ERROR(remat::StatePolicies(remat, *imported.module));
   return sharding::Normalise(std::move(imported.module), PartitionsOf(imported));
 }
 

@@ -28,6 +28,7 @@
 #include "workloads/kernels/kernel_library.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
+#include "workloads/remat/policies.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/sharding.h"
 #include "workloads/sharding/stated_constraints.h"
@@ -36,6 +37,7 @@
 namespace tpusim::compiler {
 
 enum class Stage {
+  kNames,
   kDecisions,
   kSharded,
   kPartitioned,
@@ -92,6 +94,11 @@ struct CompileOptions {
   std::vector<sharding::StatedConstraint> arguments;
   // --constrain VALUE=SHARDING: what the program is taken to ask for besides.
   std::vector<sharding::StatedConstraint> constraints;
+  // --donate-argument, --keep-argument: which arguments lend results their buffers, and which do
+  // not.
+  std::vector<std::string> donated, kept;
+  // --remat NAME=POLICY: what its backward pass is taken to compute again.
+  std::vector<remat::StatedPolicy> remat;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;
@@ -123,7 +130,7 @@ struct CompileOptions {
 };
 
 struct CompileResult {
-  std::string sharded_text;                  // kDecisions, kSharded
+  std::string sharded_text;                  // kNames, kDecisions, kSharded
   std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
@@ -145,9 +152,10 @@ struct CompileResult {
   int64_t kernel_searches = 0;
 };
 
-// The first steps of Compile, which no option changes; `imported.module` is consumed. Errors: as
-// sharding::Normalise; a kernel's cost that has another form.
-absl::StatusOr<sharding::NormalisedModule> NormalisedOf(hlo::ImportedWorkload& imported);
+// The first steps of Compile, which no option but --remat changes; `imported.module` is consumed.
+// Errors: as sharding::Normalise and remat::StatePolicies; a kernel's cost that has another form.
+absl::StatusOr<sharding::NormalisedModule> NormalisedOf(
+    hlo::ImportedWorkload& imported, const std::vector<remat::StatedPolicy>& remat = {});
 
 // `imported.module` is consumed. The program is what the compiler makes for `config`. It runs on
 // `machine`, the same slice with other speeds, where one is given: closed forms of the report and

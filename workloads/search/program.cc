@@ -130,7 +130,8 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   if (imported.partitioned) {
     return UserError("the module is partitioned already: there are no shardings to choose");
   }
-  ASSIGN_OR_RETURN(sharding::NormalisedModule normalised, compiler::NormalisedOf(imported));
+  ASSIGN_OR_RETURN(sharding::NormalisedModule normalised,
+                   compiler::NormalisedOf(imported, options.remat));
   if (!normalised.manual_regions.empty()) {
     return UserError(
         "the program has a shard_map: what it says of shards is for its own mesh and shardings");

@@ -15,6 +15,7 @@
 #include "configs/units.h"
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/remat/policies.h"
 #include "workloads/sharding/decisions.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/sharding.h"
@@ -29,7 +30,8 @@ struct Product {
 };
 
 struct FormOptions {
-  bool may_donate = false;  // forms with all arguments donated
+  bool may_donate = false;                 // forms with all arguments donated
+  std::vector<remat::StatedPolicy> remat;  // of all forms
 };
 
 struct Form {

@@ -18,6 +18,7 @@
 #include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated_donations.h"
 #include "workloads/sharding/stated_shardings.h"
 #include "workloads/sharding/unreduced.h"
 
@@ -507,6 +508,8 @@ absl::StatusOr<ShardedModule> ShardModule(NormalisedModule normalised,
   RETURN_IF_ERROR(StateMesh(options.mesh, normalised));
   RETURN_IF_ERROR(StateArguments(options.arguments, normalised));
   if (!options.mesh.empty()) RETURN_IF_ERROR(CheckStatedMesh(normalised));
+  RETURN_IF_ERROR(StateKept(options.kept, normalised));
+  RETURN_IF_ERROR(StateDonated(options.donated, normalised));
   RETURN_IF_ERROR(StateConstraints(options.constraints, normalised));
   RETURN_IF_ERROR(hlo::VerifyCollectives(*normalised.module, normalised.mesh.mesh.size()));
   if (normalised.mesh.mesh.size() > 1) {

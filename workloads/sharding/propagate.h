@@ -64,6 +64,7 @@ struct PropagationOptions {
   std::vector<MeshAxis> mesh;                 // stated_shardings.h; none: the program's
   std::vector<StatedConstraint> arguments;    // likewise
   std::vector<StatedConstraint> constraints;  // stated_constraints.h
+  std::vector<std::string> donated, kept;     // arguments: stated_donations.h
 };
 
 // `num_partitions` 0 = take it from the module. Errors: two sources disagree on

@@ -261,6 +261,19 @@ def specs(argument: str, value: Any, of_what: str) -> list[str]:
     return listed
 
 
+def policies(argument: str, value: Any) -> list[str]:
+    """NAME=POLICY of values that the program has named."""
+    known = ("saved", "offloaded", "recomputed")
+    expected = '"saved", "offloaded" or "recomputed"'
+    listed = []
+    for name, of in mapping(argument, value, f"{{name: {expected}}}").items():
+        place = f"{argument}: {name}"
+        if text(place, of, expected) not in known:
+            raise ArgumentValueError(wrong(place, of, expected))
+        listed.append(f"{name}={of}")
+    return listed
+
+
 def open_specs(parameter: str, value: Any) -> list[str]:
     """NAME=SHARDING of arguments, in which ? leaves a dimension open."""
     expected = "{argument: PartitionSpec}, or texts such as \"params/*/up=P(?, 'model')\""

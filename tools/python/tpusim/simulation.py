@@ -32,6 +32,9 @@ def simulate(
     mesh: Mapping[str, int] | None = None,
     shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
+    remat: Mapping[str, str] | None = None,
+    donate: Words = (),
+    keep: Words = (),
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
@@ -70,6 +73,10 @@ def simulate(
         such as "params['w']", `*` for any text.
       constraints: {value or glob: PartitionSpec}, as if the program had a
         `jax.lax.with_sharding_constraint` on these values (names before partitioning).
+      remat: {name or glob: "saved", "offloaded" or "recomputed"}, as if `jax.checkpoint` had this
+        policy on values of that name (`jax.ad_checkpoint.checkpoint_name`).
+      donate: arguments that are taken to be donated, `*` for any text.
+      keep: arguments that are taken not to be.
       xla_flags: of the TPU compiler, "--xla_enable_async_all_gather=true ...".
       device_order: "ids", or the device of partition 0, 1, ....
       algorithm: how collectives are done in place of the TPU compiler's way: "best", the fastest
@@ -162,6 +169,9 @@ def words_of(
     mesh: Mapping[str, int] | None = None,
     shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
+    remat: Mapping[str, str] | None = None,
+    donate: Words = (),
+    keep: Words = (),
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
@@ -183,6 +193,9 @@ def words_of(
         "--mesh": [checks.mesh(mesh)],
         "--shard": checks.specs("shardings", shardings, "argument"),
         "--constrain": checks.specs("constraints", constraints, "value"),
+        "--remat": checks.policies("remat", remat),
+        "--donate-argument": checks.words("donate", donate, "an argument, or a list of them"),
+        "--keep-argument": checks.words("keep", keep, "an argument, or a list of them"),
         "--xla-flags": [checks.text("xla_flags", xla_flags, flags, empty=True)],
         "--device-order": [checks.device_order(device_order)],
         "--algorithm": checks.words("algorithm", algorithm, '"best", or a list of such texts'),

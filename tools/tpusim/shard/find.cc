@@ -73,8 +73,8 @@ absl::StatusOr<std::string> SearchName(const FindProblem& problem) {
       program.passes, machine.fold, machine.detail, machine.max_events);
   for (const std::vector<std::string>* words :
        {&program.overrides, &program.trip_counts, &program.branches, &program.kernel_costs,
-        &program.ragged, &program.constraints, &program.algorithms, &machine.slow,
-        &machine.links}) {
+        &program.ragged, &program.constraints, &program.remat, &program.donated, &program.kept,
+        &program.algorithms, &machine.slow, &machine.links}) {
     said += fmt::format("|{}", fmt::join(*words, "\n"));
   }
   for (const configs::Config* config :
@@ -262,6 +262,7 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   const std::string& named = imported.workload.name();
   problem->name = named.empty() ? NameOf(options.workload) : named;
   search::FormOptions forms;
+  forms.remat = problem->compile.remat;
   forms.may_donate = options.may_donate && !options.program.donate;
   ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
                                                        problem->compile.trip_counts, forms));

@@ -1,0 +1,56 @@
+// Rematerialisation policies that are stated beside the program: `--remat NAME=POLICY`.
+//
+// A program under jax.checkpoint that was exported with all values computed again, and with names
+// (checkpoint_name), is the program of any policy on these names: `saved` keeps a value for the
+// backward pass, `offloaded` keeps it in the memory of the host, `recomputed` leaves it as it is.
+// The module is changed before shardings are propagated, to what JAX makes of jax.checkpoint with
+// save_only_these_names and save_and_offload_only_these_names (saved_values.h), where it is proven
+// that what the backward pass computes again is what the forward pass has computed (congruence.h).
+// Else it is refused, with the reason.
+#ifndef TPUSIM_WORKLOADS_REMAT_POLICIES_H_
+#define TPUSIM_WORKLOADS_REMAT_POLICIES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::remat {
+
+enum class Policy { kSaved, kOffloaded, kRecomputed };
+std::string_view ToString(Policy policy);
+
+struct StatedPolicy {
+  std::string name;  // * stands for any text
+  Policy policy = Policy::kSaved;
+  std::string text;  // all of it, for messages
+};
+// "NAME=saved". Error: the text has another form.
+absl::StatusOr<StatedPolicy> ParseStatedPolicy(std::string_view text);
+
+// The first that fits a name counts. Errors: a name that the program does not have; a value that is
+// not seen to be one of the forward pass; a name that the program itself keeps otherwise.
+absl::Status StatePolicies(const std::vector<StatedPolicy>& policies, hlo::Module& module);
+
+// What becomes of the values of a name.
+struct NameUse {
+  std::string name;
+  int64_t values = 0;      // that the forward pass computes, as often as its loops run
+  Bytes bytes;             // of all of them, over all devices
+  int64_t recomputed = 0;  // of these, by the backward pass
+  int64_t saved = 0, offloaded = 0;
+  std::string refused;  // why those that are computed again cannot be kept; empty: they can
+};
+// In the order of the program. The module is left as it is.
+absl::StatusOr<std::vector<NameUse>> NamesOf(const hlo::Module& module);
+// As a table.
+std::string ToString(const std::vector<NameUse>& names);
+
+}  // namespace tpusim::remat
+
+#endif  // TPUSIM_WORKLOADS_REMAT_POLICIES_H_
