@@ -1,5 +1,7 @@
 #include "workloads/search/program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "workloads/passes/pipeline/pass.h"
 #include "workloads/passes/simplify/simplify.h"
 #include "workloads/search/matrix_time.h"
+#include "workloads/search/policies.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::search {
@@ -100,10 +103,36 @@ absl::Status Fill(const sharding::Decisions& decisions, const target::Target& ta
   return absl::OkStatus();
 }
 
+Form FormOf(std::vector<remat::StatedPolicy> kept) {
+  Form form;
+  for (const remat::StatedPolicy& policy : kept) {
+    form.name += fmt::format("{}{} {}", form.name.empty() ? "" : ", ", policy.name,
+                             remat::ToString(policy.policy));
+    form.options.insert(form.options.end(), {"--remat", policy.text});
+  }
+  form.remat = std::move(kept);
+  return form;
+}
+
+// What is decided, and what the program itself says.
+absl::Status Describe(const sharding::NormalisedModule& normalised, Program& program) {
+  if (!normalised.manual_regions.empty()) {
+    return UserError(
+        "the program has a shard_map: what it says of shards is for its own mesh and shardings");
+  }
+  ASSIGN_OR_RETURN(program.decisions, sharding::FindDecisions(normalised));
+  program.mesh = normalised.mesh.mesh;
+  for (const Instruction* argument : normalised.module->entry()->parameters()) {
+    program.own.push_back(SaidOf(argument, normalised));
+  }
+  return absl::OkStatus();
+}
+
 Form Donated(const Form& form) {
   Form donated;
   donated.name = form.name.empty() ? "donated" : form.name + ", donated";
   donated.options = form.options;
+  donated.remat = form.remat;
   donated.options.emplace_back("--donate");
   donated.donated = true;
   donated.normalised = sharding::CopyOf(form.normalised);
@@ -130,24 +159,28 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   if (imported.partitioned) {
     return UserError("the module is partitioned already: there are no shardings to choose");
   }
-  ASSIGN_OR_RETURN(sharding::NormalisedModule normalised,
-                   compiler::NormalisedOf(imported, options.remat));
-  if (!normalised.manual_regions.empty()) {
-    return UserError(
-        "the program has a shard_map: what it says of shards is for its own mesh and shardings");
-  }
-  Program program;
-  ASSIGN_OR_RETURN(program.decisions, sharding::FindDecisions(normalised));
-  program.mesh = normalised.mesh.mesh;
-  for (const Instruction* argument : normalised.module->entry()->parameters()) {
-    program.own.push_back(SaidOf(argument, normalised));
-  }
-  const target::Target target(config);
+  ASSIGN_OR_RETURN(std::vector<remat::NameUse> names, remat::NamesOf(*imported.module));
+  std::vector<std::vector<remat::StatedPolicy>> policies =
+      PoliciesToTry(std::move(names), options.remat);
+  const std::unique_ptr<hlo::Module> as_it_came =
+      policies.size() > 1 ? imported.module->Clone() : nullptr;
   compiler::TripCounts trips(imported.workload, trip_counts);
-  Form& first = program.forms.emplace_back();
-  first.normalised = std::move(normalised);
-  RETURN_IF_ERROR(Fill(program.decisions, target, trips, first));
-  if (options.may_donate) program.forms.push_back(Donated(first));
+  const target::Target target(config);
+  Program program;
+  for (std::vector<remat::StatedPolicy>& kept : policies) {
+    if (!program.forms.empty()) imported.module = as_it_came->Clone();
+    std::vector<remat::StatedPolicy> stated = options.remat;
+    stated.insert(stated.end(), kept.begin(), kept.end());
+    Form form = FormOf(std::move(kept));
+    ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
+    if (program.forms.empty()) RETURN_IF_ERROR(Describe(form.normalised, program));
+    RETURN_IF_ERROR(Fill(program.decisions, target, trips, form));
+    program.forms.push_back(std::move(form));
+  }
+  if (options.may_donate) {
+    const size_t kept = program.forms.size();
+    for (size_t n = 0; n < kept; ++n) program.forms.push_back(Donated(program.forms[n]));
+  }
   program.imported = std::move(imported);
   return program;
 }

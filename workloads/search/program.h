@@ -1,8 +1,9 @@
 // What of a program every candidate shares: its forms, what there is to decide, and what its
 // products take on one device.
 //
-// A form is the program with other statements than shardings: arguments donated or not. What there
-// is to decide is that of the first, which is the program as it came.
+// A form is the program with other statements than shardings: rematerialisation policies of its
+// named values, arguments donated or not. What there is to decide is that of the first, which is
+// the program as it came: of what it computes again others have a part.
 #ifndef TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 #define TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 
@@ -31,12 +32,13 @@ struct Product {
 
 struct FormOptions {
   bool may_donate = false;                 // forms with all arguments donated
-  std::vector<remat::StatedPolicy> remat;  // of all forms
+  std::vector<remat::StatedPolicy> remat;  // of all forms; other names vary
 };
 
 struct Form {
-  std::string name;                  // "" = as the program came; "donated"
-  std::vector<std::string> options;  // that state it
+  std::string name;                        // "" = as the program came; "context saved, donated"
+  std::vector<std::string> options;        // that state it
+  std::vector<remat::StatedPolicy> remat;  // of names that are not computed again
   bool donated = false;
   sharding::NormalisedModule normalised;  // from which every candidate goes on
   std::vector<Product> products;

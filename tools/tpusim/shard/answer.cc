@@ -202,6 +202,11 @@ Json ToJson(const FindProblem& problem, const Found& found) {
             {"arguments", Json::object()},
             {"constraints", Json::array()},
             {"options", OptionsOf(problem, found.candidate).Words()}};
+  const search::Form& form = FormOf(problem, found.candidate);
+  if (form.donated) j["donated"] = true;
+  for (const remat::StatedPolicy& policy : form.remat) {
+    j["remat"][policy.name] = remat::ToString(policy.policy);
+  }
   for (const sharding::MeshAxis& axis : statements.mesh) j["mesh"][axis.name] = axis.size;
   for (size_t d = 0; d < space.decisions(); ++d) {
     Json axes = Json::array();

@@ -91,6 +91,24 @@ std::string RootOf(const std::string& argument) {
   return argument.substr(0, argument.find_first_of(".["));
 }
 
+// What jax.checkpoint keeps, as it is called.
+std::string PolicyOf(const search::Form& form) {
+  std::vector<std::string> saved, offloaded;
+  for (const remat::StatedPolicy& policy : form.remat) {
+    (policy.policy == remat::Policy::kOffloaded ? offloaded : saved).push_back(Quoted(policy.name));
+  }
+  const std::string start = "# jax.checkpoint(..., policy=jax.checkpoint_policies.";
+  if (!offloaded.empty()) {
+    return fmt::format(
+        "{}save_and_offload_only_these_names(names_which_can_be_saved=[{}], "
+        "names_which_can_be_offloaded=[{}], offload_src=\"device\", "
+        "offload_dst=\"pinned_host\"))\n",
+        start, fmt::join(saved, ", "), fmt::join(offloaded, ", "));
+  }
+  if (saved.empty()) return "";
+  return fmt::format("{}save_only_these_names({}))\n", start, fmt::join(saved, ", "));
+}
+
 }  // namespace
 
 std::string Word(const std::string& text) {
@@ -167,6 +185,7 @@ std::string PythonOf(const FindProblem& problem, const Candidate& candidate) {
   }
   text += fmt::format("# jax.jit(step, in_shardings=({}{}))\n", fmt::join(calls, ", "),
                       calls.size() == 1 ? "," : "");
+  text += PolicyOf(FormOf(problem, candidate));
   if (FormOf(problem, candidate).donated) {
     text += "# donate_argnums: every argument that has the type and the sharding of a result\n";
   }
