@@ -99,7 +99,7 @@ class Bounds {
     FindOptions options;
     options.workload = file;
     ASSIGN_OR_RETURN(const std::unique_ptr<FindProblem> problem, ProblemOf(options));
-    const Space& space = *problem->space;
+    const Space& space = problem->spaces.front();
     const search::RateBound rates(problem->program, space);
     std::unique_ptr<Judge> judge;  // of a worker
     Workers workers(jobs_, [&](const std::string& question) -> absl::StatusOr<std::string> {

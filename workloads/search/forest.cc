@@ -7,14 +7,37 @@
 
 namespace tpusim::search {
 
-Forest::Forest(const Space& space, const std::vector<RateBound>& rates,
-               const BranchAndBound::Options& options) {
-  trees_.reserve(rates.size());
-  for (const RateBound& of_form : rates) {
-    BranchAndBound::Options own = options;
-    own.form = static_cast<int32_t>(trees_.size());
-    trees_.emplace_back(space, of_form, own);
+namespace {
+
+bool SameChoices(const Space& a, const Space& b) {
+  if (a.meshes() != b.meshes() || a.decisions() != b.decisions()) return false;
+  for (size_t d = 0; d < a.decisions(); ++d) {
+    if (a.Decision(d).name != b.Decision(d).name) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+Forest::Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& rates,
+               const BranchAndBound::Options& options)
+    : spaces_(spaces) {
+  trees_.reserve(rates.size());
+  for (size_t form = 0; form < rates.size(); ++form) {
+    BranchAndBound::Options own = options;
+    own.form = static_cast<int32_t>(form);
+    trees_.emplace_back(spaces[form], rates[form], own);
+  }
+}
+
+std::vector<BranchAndBound*> Forest::Alike(int32_t form) {
+  std::vector<BranchAndBound*> alike;
+  for (size_t other = 0; other < trees_.size(); ++other) {
+    if (SameChoices(spaces_[static_cast<size_t>(form)], spaces_[other])) {
+      alike.push_back(&trees_[other]);
+    }
+  }
+  return alike;
 }
 
 void Forest::Know(Picoseconds step) {
@@ -22,11 +45,11 @@ void Forest::Know(Picoseconds step) {
 }
 
 void Forest::SuggestNear(const Candidate& candidate) {
-  for (BranchAndBound& tree : trees_) tree.SuggestNear(candidate);
+  for (BranchAndBound* tree : Alike(candidate.form)) tree->SuggestNear(candidate);
 }
 
 void Forest::Suggest(const Candidate& candidate) {
-  for (BranchAndBound& tree : trees_) tree.Suggest(candidate);
+  for (BranchAndBound* tree : Alike(candidate.form)) tree->Suggest(candidate);
 }
 
 std::optional<Candidate> Forest::Next() {

@@ -19,11 +19,12 @@ namespace tpusim::search {
 
 class Forest {
  public:
-  // `rates`: of each form. All must live as long.
-  Forest(const Space& space, const std::vector<RateBound>& rates,
+  // Of each form. All must live as long.
+  Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& rates,
          const BranchAndBound::Options& options);
 
-  // These are as those of BranchAndBound, whose form does not count in suggestions.
+  // These are as those of BranchAndBound. What is suggested is so in all forms that have the same
+  // meshes and decisions.
   void Know(Picoseconds step);
   void SuggestNear(const Candidate& candidate);
   void Suggest(const Candidate& candidate);
@@ -37,6 +38,10 @@ class Forest {
   std::optional<Bytes> smallest_too_large() const;
 
  private:
+  // Trees for which a candidate of a form means the same.
+  std::vector<BranchAndBound*> Alike(int32_t form);
+
+  const std::vector<Space>& spaces_;
   std::vector<BranchAndBound> trees_;
   size_t turn_ = 0;
 };

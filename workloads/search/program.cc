@@ -83,11 +83,8 @@ std::vector<std::vector<std::string>> SaidOf(const Instruction* argument,
 }
 
 // What is known of a form once its module is.
-absl::Status Fill(const sharding::Decisions& decisions, const target::Target& target,
-                  compiler::TripCounts& trips, Form& form) {
-  for (const hlo::Computation* computation : form.normalised.partitioned) {
-    for (const Instruction* i : computation->instructions()) form.values.insert(i->name());
-  }
+absl::Status Fill(const target::Target& target, compiler::TripCounts& trips, Form& form) {
+  ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
   const std::unique_ptr<hlo::Module> module = form.normalised.module->Clone();
@@ -96,7 +93,7 @@ absl::Status Fill(const sharding::Decisions& decisions, const target::Target& ta
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
-  for (const auto& [name, reach] : decisions.products) {
+  for (const auto& [name, reach] : form.decisions.products) {
     const auto found = products.seconds.find(name);
     if (found != products.seconds.end()) form.products.push_back({name, found->second, reach});
   }
@@ -114,13 +111,12 @@ Form FormOf(std::vector<remat::StatedPolicy> kept) {
   return form;
 }
 
-// What is decided, and what the program itself says.
+// What the program itself says.
 absl::Status Describe(const sharding::NormalisedModule& normalised, Program& program) {
   if (!normalised.manual_regions.empty()) {
     return UserError(
         "the program has a shard_map: what it says of shards is for its own mesh and shardings");
   }
-  ASSIGN_OR_RETURN(program.decisions, sharding::FindDecisions(normalised));
   program.mesh = normalised.mesh.mesh;
   for (const Instruction* argument : normalised.module->entry()->parameters()) {
     program.own.push_back(SaidOf(argument, normalised));
@@ -136,8 +132,8 @@ Form Donated(const Form& form) {
   donated.options.emplace_back("--donate");
   donated.donated = true;
   donated.normalised = sharding::CopyOf(form.normalised);
+  donated.decisions = form.decisions;
   donated.products = form.products;
-  donated.values = form.values;
   return donated;
 }
 
@@ -174,7 +170,7 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
     Form form = FormOf(std::move(kept));
     ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
     if (program.forms.empty()) RETURN_IF_ERROR(Describe(form.normalised, program));
-    RETURN_IF_ERROR(Fill(program.decisions, target, trips, form));
+    RETURN_IF_ERROR(Fill(target, trips, form));
     program.forms.push_back(std::move(form));
   }
   if (options.may_donate) {

@@ -1,14 +1,12 @@
-// What of a program every candidate shares: its forms, what there is to decide, and what its
-// products take on one device.
+// What of a program every candidate shares: its forms, and of each what there is to decide and what
+// its products take on one device.
 //
 // A form is the program with other statements than shardings: rematerialisation policies of its
-// named values, arguments donated or not. What there is to decide is that of the first, which is
-// the program as it came: of what it computes again others have a part.
+// named values, arguments donated or not. The first is the program as it came.
 #ifndef TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 #define TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,8 +39,8 @@ struct Form {
   std::vector<remat::StatedPolicy> remat;  // of names that are not computed again
   bool donated = false;
   sharding::NormalisedModule normalised;  // from which every candidate goes on
+  sharding::Decisions decisions;
   std::vector<Product> products;
-  std::unordered_set<std::string> values;  // names of what constraints can be stated for
 };
 
 struct Program {
@@ -50,7 +48,6 @@ struct Program {
   sharding::Mesh mesh;             // the program's own; no axes: it has none
   // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
   std::vector<std::vector<std::vector<std::string>>> own;
-  sharding::Decisions decisions;
   std::vector<Form> forms;  // one at least
 };
 

@@ -48,8 +48,8 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     products[key_of(product.reach.decisions, axes)] += product.seconds;
   }
   const auto& memories = program.imported.workload.argument_memory_kinds();
-  for (size_t n = 0; n < program.decisions.arguments.size(); ++n) {
-    const sharding::DecidedArgument& argument = program.decisions.arguments[n];
+  for (size_t n = 0; n < program.forms[form].decisions.arguments.size(); ++n) {
+    const sharding::DecidedArgument& argument = program.forms[form].decisions.arguments[n];
     const bool on_host = static_cast<int>(n) < memories.size() &&
                          hlo::IsHostMemoryKind(memories[static_cast<int>(n)]);
     if (on_host) continue;

@@ -88,15 +88,22 @@ std::string SpecText(const Dims& dims) {
   return sharding::SpecText(split);
 }
 
-Statements StatementsOf(const Program& program, const Space& space, const Candidate& candidate) {
-  const Form& form = program.forms[static_cast<size_t>(candidate.form)];
+Statements StatementsOf(const Space& space, const Candidate& candidate) {
   Statements statements;
   statements.mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
   const Dealt dealt(space, candidate);
+  // As far as axes divide the dimensions.
+  const auto split = [&](const std::vector<int32_t>& decisions, const hlo::Shape& shape) {
+    std::vector<AxisSet> axes = dealt.Of(decisions);
+    for (size_t d = 0; d < axes.size(); ++d) {
+      axes[d] = Dividing(statements.mesh, axes[d], shape.dims[d]);
+    }
+    return axes;
+  };
   for (const sharding::DecidedArgument& argument : space.program().arguments) {
     if (argument.decisions.empty()) continue;
     statements.arguments.push_back(
-        Stated(argument.name, NamesOf(statements.mesh, dealt.Of(argument.decisions))));
+        Stated(argument.name, NamesOf(statements.mesh, split(argument.decisions, argument.shape))));
   }
   std::map<std::string, const sharding::Place*> places;
   if (!space.keeps_constraints()) {
@@ -110,12 +117,9 @@ Statements StatementsOf(const Program& program, const Space& space, const Candid
     }
   }
   for (const auto& [value, place] : places) {
-    if (space.IsConstrained(value) || !form.values.contains(value)) continue;
-    std::vector<AxisSet> axes = dealt.Of(place->decisions);
-    for (size_t d = 0; d < axes.size(); ++d) {
-      axes[d] = Dividing(statements.mesh, axes[d], place->shape.dims[d]);
-    }
-    statements.constraints.push_back(Stated(value, NamesOf(statements.mesh, axes)));
+    if (space.IsConstrained(value)) continue;
+    statements.constraints.push_back(
+        Stated(value, NamesOf(statements.mesh, split(place->decisions, place->shape))));
     statements.places.push_back(*place);
   }
   return statements;
@@ -126,7 +130,7 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
   std::vector<std::optional<std::vector<std::string>>> said(space.decisions());
   for (size_t n = 0; n < program.own.size(); ++n) {
     for (size_t d = 0; d < program.own[n].size(); ++d) {
-      const int32_t decision = space.InSpace(program.decisions.arguments[n].decisions[d]);
+      const int32_t decision = space.InSpace(space.program().arguments[n].decisions[d]);
       if (decision >= 0 && !said[decision]) said[decision] = program.own[n][d];
     }
   }

@@ -2,8 +2,7 @@
 //
 // Every argument is stated, also those that are whole, so that nothing of the program's own
 // shardings of arguments stays, and so are the constraints that it has, unless they are kept.
-// Settled conflicts are constraints where values are made that have both dimensions. Values that
-// the candidate's form of the program has not are left out.
+// Settled conflicts are constraints where values are made that have both dimensions.
 #ifndef TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 #define TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 
@@ -23,10 +22,10 @@ struct Statements {
   std::vector<sharding::Place> places;
 };
 
-Statements StatementsOf(const Program& program, const Space& space, const Candidate& candidate);
+Statements StatementsOf(const Space& space, const Candidate& candidate);
 
-// What the program itself says of its arguments, on every mesh of the space, as far as decisions
-// can say it.
+// What the program itself says of its arguments, on every mesh of the space of one of its forms, as
+// far as decisions can say it.
 std::vector<Candidate> OwnCandidates(const Space& space, const Program& program);
 
 // "P('data', None)": a PartitionSpec, without whole dimensions at its end.

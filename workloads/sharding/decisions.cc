@@ -19,6 +19,10 @@
 namespace tpusim::sharding {
 namespace {
 
+// An argument with fewer bytes than this share of a decision's largest does not say what may split
+// it.
+constexpr double kLeastShareOfLargest = 0.005;
+
 using hlo::Instruction;
 
 // Sets that grow together.
@@ -181,6 +185,7 @@ class Finder {
     });
     std::set<std::pair<int32_t, std::string>> named;
     std::map<int32_t, Bytes> largest;
+    std::map<int32_t, std::vector<std::pair<int64_t, Bytes>>> sizes;  // of arguments
     for (const Instruction* argument : Arguments()) {
       if (!argument->shape().IsArray()) continue;
       const Bytes bytes = argument->shape().ByteSize();
@@ -190,13 +195,19 @@ class Finder {
         const int32_t root = classes_.Find(DimOf(graph_.Values(argument)[0], d));
         Decision& decision = found_[root];
         decision.argument_bytes += bytes;
-        decision.divisor = std::gcd(decision.divisor, size);
+        sizes[root].emplace_back(size, bytes);
         std::string text = fmt::format("{} {}", NameOf(*argument), d);
         if (largest.try_emplace(root, Bytes(-1)).first->second < bytes) {
           largest[root] = bytes;
           decision.name = text;
         }
         if (named.emplace(root, text).second) decision.arguments.push_back(std::move(text));
+      }
+    }
+    for (const auto& [root, all] : sizes) {
+      for (const auto& [size, bytes] : all) {
+        if (Ratio(bytes, largest[root]) < kLeastShareOfLargest) continue;
+        found_[root].divisor = std::gcd(found_[root].divisor, size);
       }
     }
   }

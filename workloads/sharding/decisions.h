@@ -35,9 +35,11 @@ struct Decision {
   // Arguments with such a dimension, numbers of equal ones as *, as the name is written.
   std::vector<std::string> arguments;
   int64_t least = 0, most = 0;  // elements along it: of the shortest and the longest dimension
-  int64_t divisor = 0;          // of the dimensions of all its arguments: what may split them
-  int64_t values = 0;           // that have such a dimension
-  Bytes bytes{0};               // of all of them, whole; of its arguments alone:
+  // Of the dimensions of its arguments: what may split them. Those of less than half a percent of
+  // the bytes of the largest do not count; they are split as far as they can be.
+  int64_t divisor = 0;
+  int64_t values = 0;  // that have such a dimension
+  Bytes bytes{0};      // of all of them, whole; of its arguments alone:
   Bytes argument_bytes{0};
   // Values that have two such dimensions, of which only one can be split by an axis.
   int64_t conflicts = 0;

@@ -56,7 +56,7 @@ BranchAndBound::Options Roomy() {
 
 TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound::Options all = Roomy();
   all.all = true;
@@ -77,7 +77,7 @@ TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
 
 TEST(BranchAndBound, AGapIsKept) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   const Searched exact = SearchAll(space, rates, Roomy());
   BranchAndBound::Options options = Roomy();
@@ -90,7 +90,7 @@ TEST(BranchAndBound, AGapIsKept) {
 
 TEST(BranchAndBound, WhatDoesNotFitIsLeftOut) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound::Options options = Roomy();
   // Weights are 1 MiB, x 64 KiB: only where all are split eight ways.
@@ -102,7 +102,7 @@ TEST(BranchAndBound, WhatDoesNotFitIsLeftOut) {
 
 TEST(BranchAndBound, ABoundAboveTheStepIsAnErrorOfOurs) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound search(space, rates, Roomy());
   const Candidate candidate = search.Next().value();
@@ -113,7 +113,7 @@ TEST(BranchAndBound, ABoundAboveTheStepIsAnErrorOfOurs) {
 
 TEST(BranchAndBound, WhatIsKnownIsBeaten) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound search(space, rates, Roomy());
   search.Know(Picoseconds(1));
@@ -124,7 +124,7 @@ TEST(BranchAndBound, WhatIsKnownIsBeaten) {
 // Two products of 2 * 64 * 256 * 512 operations, split by what splits any of their dimensions.
 TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   double one_device = 0;
   for (const Product& product : program.forms[0].products) one_device += product.seconds;
@@ -142,7 +142,7 @@ TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
 
 TEST(RateBound, ArgumentsTakeWhatIsLeftOfThem) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   std::vector<AxisSet> axes(3, 0);
   EXPECT_EQ(rates.Memory(1, axes), Bytes((1 << 20) + (64 << 10)));

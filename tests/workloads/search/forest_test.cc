@@ -11,7 +11,7 @@ Program WithDonation() {
   Form& donated = program.forms.emplace_back();
   donated.name = "donated";
   donated.products = program.forms[0].products;
-  donated.values = program.forms[0].values;
+  donated.decisions = program.forms[0].decisions;
   return program;
 }
 
@@ -28,11 +28,14 @@ Verdict DonatedIsShorter(const RateBound& rates, const Candidate& candidate) {
 
 TEST(Forest, FindsTheFormWithTheShortestStep) {
   const Program program = WithDonation();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
-  const std::vector<RateBound> rates = {{program, space, 0}, {program, space, 1}};
+  std::vector<Space> spaces;
+  for (const Form& form : program.forms) {
+    spaces.push_back(Space::Of(form.decisions, OverTwoAxes()).value());
+  }
+  const std::vector<RateBound> rates = {{program, spaces[0], 0}, {program, spaces[1], 1}};
   BranchAndBound::Options options;
   options.usable = Bytes(int64_t{1} << 40);
-  Forest forest(space, rates, options);
+  Forest forest(spaces, rates, options);
   while (const std::optional<Candidate> candidate = forest.Next()) {
     Verdict verdict = DonatedIsShorter(rates[0], *candidate);
     if (verdict.bound >= forest.Cutoff()) verdict.kind = Verdict::Kind::kBounded;
@@ -41,21 +44,24 @@ TEST(Forest, FindsTheFormWithTheShortestStep) {
   const Found best = forest.best().value();
   EXPECT_EQ(best.candidate.form, 1);
   EXPECT_EQ(forest.LowerBound(), best.verdict.step);
-  EXPECT_EQ(ToString(program, space, best.candidate).find("donated"),
+  EXPECT_EQ(ToString(program, spaces[1], best.candidate).find("donated"),
             std::string("x=1,y=8; ").size());
   // Each choice is one of each form, and each became something.
   const Tally t = forest.tally();
-  EXPECT_EQ(t.all, 2 * space.Count());
+  EXPECT_EQ(t.all, 2 * spaces[0].Count());
   EXPECT_EQ(t.all, t.impossible + t.memory + t.rates + t.judged);
 }
 
 TEST(Forest, WhatOneFindsIsSuggestedToTheOthers) {
   const Program program = WithDonation();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
-  const std::vector<RateBound> rates = {{program, space, 0}, {program, space, 1}};
+  std::vector<Space> spaces;
+  for (const Form& form : program.forms) {
+    spaces.push_back(Space::Of(form.decisions, OverTwoAxes()).value());
+  }
+  const std::vector<RateBound> rates = {{program, spaces[0], 0}, {program, spaces[1], 1}};
   BranchAndBound::Options options;
   options.usable = Bytes(int64_t{1} << 40);
-  Forest forest(space, rates, options);
+  Forest forest(spaces, rates, options);
   const Candidate first = forest.Next().value();
   ASSERT_TRUE(forest.Tell(first, DonatedIsShorter(rates[0], first)).ok());
   Candidate twin = first;

@@ -21,18 +21,18 @@ std::vector<std::string> MeshesOf(const Space& space) {
 TEST(Space, MeshesAreAllShapesInBothOrders) {
   const Program program = TwoProducts();
   // Where no constraint has names, an axis is what it is by its place; those of size 1 are none.
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   EXPECT_THAT(MeshesOf(space), ElementsAre("x=1,y=8", "x=2,y=4", "x=4,y=2"));
   SpaceOptions names = OverTwoAxes();
   names.keeps_constraints = true;
   EXPECT_THAT(
-      MeshesOf(Space::Of(program.decisions, names).value()),
+      MeshesOf(Space::Of(program.forms[0].decisions, names).value()),
       UnorderedElementsAre("x=1,y=8", "x=8,y=1", "x=2,y=4", "x=4,y=2", "y=2,x=4", "y=4,x=2"));
 }
 
 TEST(Space, ChoicesAreSetsOfAxes) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   ASSERT_EQ(space.decisions(), 3u);
   EXPECT_THAT(space.Choices(0, 0), ElementsAre(0, 2));        // y=8
   EXPECT_THAT(space.Choices(1, 0), ElementsAre(0, 1, 2, 3));  // x=2,y=4
@@ -43,7 +43,7 @@ TEST(Space, ChoicesAreSetsOfAxes) {
 
 TEST(Space, AnArgumentHasAnAxisOnce) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const size_t f = DecisionOf(space, "params['up'] 1"), d = DecisionOf(space, "x 1");
   std::vector<AxisSet> axes(std::max(f, d) + 1, 0);
   axes[f] = axes[d] = 1;
@@ -55,7 +55,7 @@ TEST(Space, AnArgumentHasAnAxisOnce) {
 // Rows and hidden width meet in h, which is no argument.
 TEST(Space, ConflictsAreOfWhatSharesNoArgument) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
   ASSERT_EQ(space.conflicts().size(), 1u);
   std::vector<AxisSet> axes(3, 0);
@@ -83,11 +83,11 @@ TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
   imported.module = m.module().Clone();
   const Program program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}).value();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const size_t rows = DecisionOf(space, "table_* 0");
-  const auto small =
-      static_cast<int32_t>(std::ranges::find(program.decisions.all, 12, &sharding::Decision::most) -
-                           program.decisions.all.begin());
+  const auto small = static_cast<int32_t>(
+      std::ranges::find(program.forms[0].decisions.all, 12, &sharding::Decision::most) -
+      program.forms[0].decisions.all.begin());
   EXPECT_EQ(space.InSpace(small), -1);
   EXPECT_EQ(space.Leader(small), static_cast<int32_t>(rows));
   // Of four times two, in this order, four divide 12 rows; eight do not.
@@ -96,7 +96,7 @@ TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
   candidate.axes.assign(space.decisions(), 0);
   candidate.axes[rows] = 3;
   std::vector<std::string> stated;
-  for (const sharding::StatedConstraint& argument : StatementsOf(program, space, candidate).arguments) {
+  for (const sharding::StatedConstraint& argument : StatementsOf(space, candidate).arguments) {
     stated.push_back(argument.text);
   }
   EXPECT_THAT(stated,
@@ -109,7 +109,7 @@ TEST(Space, WhatIsFixedAndForbidden) {
   SpaceOptions options = OverTwoAxes();
   options.fixed = {ParseStatedDims("params/up=P(?, 'y')").value()};
   options.forbidden = {ParseStatedDims("x=P('y')").value()};
-  const Space space = Space::Of(program.decisions, options).value();
+  const Space space = Space::Of(program.forms[0].decisions, options).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['down'] 0");
   // Where names are said, each order of them is a mesh of its own.
   const auto mesh = std::ranges::find(space.meshes(), MeshAxes{{"x", 2}, {"y", 4}});
@@ -128,7 +128,7 @@ TEST(Space, WhatCannotBeIsSaid) {
     SpaceOptions options = OverTwoAxes();
     options.mesh = mesh;
     options.fixed = {ParseStatedDims(fixed).value()};
-    return Message(Space::Of(program.decisions, options).status());
+    return Message(Space::Of(program.forms[0].decisions, options).status());
   };
   EXPECT_THAT(
       error("params['wide']=P('x')"),
@@ -144,11 +144,11 @@ TEST(Space, WhatCannotBeIsSaid) {
 
 TEST(Statements, EveryArgumentIsStated) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "x 0")] = 3;
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
-  const Statements statements = StatementsOf(program, space, candidate);
+  const Statements statements = StatementsOf(space, candidate);
   EXPECT_EQ(ToString(statements.mesh), "x=2,y=4");
   std::vector<std::string> texts;
   for (const sharding::StatedConstraint& stated : statements.arguments) {
@@ -161,38 +161,38 @@ TEST(Statements, EveryArgumentIsStated) {
 
 TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
   const bool rows_first = space.conflicts()[0].first == static_cast<int32_t>(b);
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[b] = 3;
   candidate.axes[f] = 2;
   candidate.conflicts = {rows_first ? Settled::kFirst : Settled::kSecond};
-  Statements statements = StatementsOf(program, space, candidate);
+  Statements statements = StatementsOf(space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(('x', 'y'))");
   candidate.conflicts = {rows_first ? Settled::kSecond : Settled::kFirst};
-  statements = StatementsOf(program, space, candidate);
+  statements = StatementsOf(space, candidate);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P('x', 'y')");
 }
 
 TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   const Program program = TwoProducts("[{\"x\"}, {}]");
   SpaceOptions options = OverTwoAxes();
-  Space space = Space::Of(program.decisions, options).value();
+  Space space = Space::Of(program.forms[0].decisions, options).value();
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
-  const Statements statements = StatementsOf(program, space, candidate);
+  const Statements statements = StatementsOf(space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(None, 'y')");
   // What is constrained beside is left to that.
   options.constrained = {statements.constraints[0].values[0]};
-  space = Space::Of(program.decisions, options).value();
-  EXPECT_TRUE(StatementsOf(program, space, candidate).constraints.empty());
+  space = Space::Of(program.forms[0].decisions, options).value();
+  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
   options = OverTwoAxes();
   options.keeps_constraints = true;
-  space = Space::Of(program.decisions, options).value();
-  EXPECT_TRUE(StatementsOf(program, space, candidate).constraints.empty());
+  space = Space::Of(program.forms[0].decisions, options).value();
+  EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
 }
 
 TEST(StatedDims, Forms) {

@@ -77,6 +77,14 @@ std::string FatesText(const std::vector<std::pair<std::string, double>>& fates) 
   return text;
 }
 
+std::string CompiledText(const FindOutcome& outcome) {
+  std::string text = FatesText(FatesOfCompiled(outcome.tally));
+  if (outcome.tally.refused > 0 && !outcome.refused.empty()) {
+    text += fmt::format("{:>14} the first: {}\n", "", outcome.refused);
+  }
+  return text;
+}
+
 // Found candidates that nothing beats in time and memory, the fastest first.
 std::vector<Found> Frontier(const std::vector<Found>& found) {
   std::vector<Found> frontier;
@@ -115,7 +123,7 @@ std::string NothingFound(const SliceAnswer& answer) {
 std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const FindProblem& problem = *answer.problem;
   const FindOutcome& outcome = answer.outcome;
-  const Space& space = *problem.space;
+  const Space& space = problem.spaces.front();
   const auto line = [](std::string_view name, const std::string& what) {
     return fmt::format("{:<14} {}\n", name, what);
   };
@@ -150,7 +158,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
                                     : NothingFound(answer));
     if (keeps_own) text += line("certified", Certificate(outcome));
     text += line("took", fmt::format("{:.1f} s", outcome.seconds)) + "\n";
-    return text + FatesText(Fates(outcome.tally)) + FatesText(FatesOfCompiled(outcome.tally));
+    return text + FatesText(Fates(outcome.tally)) + CompiledText(outcome);
   }
   const Found& best = outcome.found[0];
   std::string gain;
@@ -166,12 +174,12 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
                        price(best.verdict.step)));
   text += line("certified", Certificate(outcome));
   text += line("took", fmt::format("{:.1f} s", outcome.seconds));
-  text += "\n" + FatesText(Fates(outcome.tally)) + "\n" + FatesText(FatesOfCompiled(outcome.tally));
+  text += "\n" + FatesText(Fates(outcome.tally)) + "\n" + CompiledText(outcome);
   std::vector<std::vector<std::string>> rows = {{"step time", "peak HBM", "<shardings"}};
   for (const Found& one : Frontier(outcome.found)) {
     if (rows.size() > options.top) break;
     rows.push_back({results::TimeText(one.verdict.step), results::BytesText(one.verdict.peak),
-                    ToString(problem.program, space, one.candidate)});
+                    ToString(problem.program, SpaceOf(problem, one.candidate), one.candidate)});
   }
   text += "\n" + results::TableText(rows, options.width, results::LastColumn::kBelow);
   if (answer.compared.size() > 1) {
@@ -192,9 +200,8 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
 namespace {
 
 Json ToJson(const FindProblem& problem, const Found& found) {
-  const Space& space = *problem.space;
-  const search::Statements statements =
-      search::StatementsOf(problem.program, space, found.candidate);
+  const Space& space = SpaceOf(problem, found.candidate);
+  const search::Statements statements = search::StatementsOf(space, found.candidate);
   Json j = {{"step_time_ns", ToNanoseconds(found.verdict.step)},
             {"peak_hbm_bytes", found.verdict.peak.value()},
             {"mesh", Json::object()},
@@ -316,7 +323,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   for (const Found& one : outcome.found) {
     if (rows.size() >= kMostShown) break;
     rows.push_back({ToNanoseconds(one.verdict.step), one.verdict.peak.value(),
-                    ToString(problem.program, *problem.space, one.candidate)});
+                    ToString(problem.program, SpaceOf(problem, one.candidate), one.candidate)});
   }
   panels.push_back({{"kind", "table"},
                     {"title", "simulated"},
@@ -349,7 +356,8 @@ Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title
       points.push_back(
           {{"x", value(answer, found[i])},
            {"y", ToNanoseconds(found[i].verdict.step)},
-           {"name", ToString(answer.problem->program, *answer.problem->space, found[i].candidate)},
+           {"name", ToString(answer.problem->program, SpaceOf(*answer.problem, found[i].candidate),
+                             found[i].candidate)},
            {"group", answer.problem->config.name},
            {"marked", marked}});
     }
@@ -419,7 +427,7 @@ absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
 }
 
 std::string ExplainedText(const FindProblem& problem) {
-  const Space& space = *problem.space;
+  const Space& space = problem.spaces.front();
   std::string text = sharding::ToString(space.program());
   std::vector<std::string> whole;
   std::map<int32_t, int64_t> followers;  // by decision of the space
@@ -429,8 +437,9 @@ std::string ExplainedText(const FindProblem& problem) {
     if (space.InSpace(number) < 0 && space.Leader(number) >= 0) ++followers[space.Leader(number)];
   }
   const std::vector<search::Form>& forms = problem.program.forms;
-  text += fmt::format("\n{:<14} {}\n", "choices",
-                      Count(space.Count() * static_cast<double>(forms.size())));
+  double choices = 0;
+  for (const Space& of_form : problem.spaces) choices += of_form.Count();
+  text += fmt::format("\n{:<14} {}\n", "choices", Count(choices));
   if (forms.size() > 1) {
     text += fmt::format("{:<14} {}: as it is", "forms", forms.size());
     for (size_t n = 1; n < forms.size(); ++n) text += "; " + forms[n].name;

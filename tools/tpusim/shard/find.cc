@@ -95,10 +95,10 @@ class Search {
       : problem_(problem),
         store_(std::move(store)),
         rates_(RatesOf(problem)),
-        tree_(*problem.space, rates_, GoalOf(problem)),
+        tree_(problem.spaces, rates_, GoalOf(problem)),
         workers_(problem.options.jobs,
                  [this](const std::string& question) { return Answer(question); }),
-        own_(search::OwnCandidates(*problem.space, problem.program)) {
+        own_(search::OwnCandidates(problem.spaces.front(), problem.program)) {
     for (const Candidate& own : own_) tree_.Suggest(own);
   }
 
@@ -130,7 +130,7 @@ class Search {
   static std::vector<search::RateBound> RatesOf(const FindProblem& problem) {
     std::vector<search::RateBound> rates;
     for (size_t form = 0; form < problem.program.forms.size(); ++form) {
-      rates.emplace_back(problem.program, *problem.space, form, problem.compile.constraints);
+      rates.emplace_back(problem.program, problem.spaces[form], form, problem.compile.constraints);
     }
     return rates;
   }
@@ -152,7 +152,8 @@ class Search {
       return ToText(verdict);
     }
     const auto [candidate, cutoff] = CandidateOf(question);
-    ASSIGN_OR_RETURN(const Verdict verdict, judge_->Of(*problem_.space, candidate, cutoff));
+    ASSIGN_OR_RETURN(const Verdict verdict,
+                     judge_->Of(SpaceOf(problem_, candidate), candidate, cutoff));
     return ToText(verdict);
   }
 
@@ -169,7 +170,7 @@ class Search {
       if (!next) break;
       if (store_) {
         const std::optional<Verdict> known =
-            store_->Find(ToString(problem_.program, *problem_.space, *next));
+            store_->Find(ToString(problem_.program, SpaceOf(problem_, *next), *next));
         if (known && Suffices(*known)) {
           RETURN_IF_ERROR(tree_.Tell(*next, *known));
           continue;
@@ -206,7 +207,8 @@ class Search {
     RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
     // What it is equal to may not be a candidate of the next search.
     if (!store_ || verdict.equal) return absl::OkStatus();
-    return store_->Add(ToString(problem_.program, *problem_.space, candidate), verdict);
+    return store_->Add(ToString(problem_.program, SpaceOf(problem_, candidate), candidate),
+                       verdict);
   }
 
   void SayHowFar() {
@@ -245,6 +247,10 @@ class Search {
 
 }  // namespace
 
+const search::Space& SpaceOf(const FindProblem& problem, const Candidate& candidate) {
+  return problem.spaces[static_cast<size_t>(candidate.form)];
+}
+
 const search::Form& FormOf(const FindProblem& problem, const Candidate& candidate) {
   return problem.program.forms[static_cast<size_t>(candidate.form)];
 }
@@ -276,7 +282,10 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   }
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
-  ASSIGN_OR_RETURN(problem->space, search::Space::Of(problem->program.decisions, space));
+  for (const search::Form& form : problem->program.forms) {
+    ASSIGN_OR_RETURN(search::Space of_form, search::Space::Of(form.decisions, space));
+    problem->spaces.push_back(std::move(of_form));
+  }
   return problem;
 }
 

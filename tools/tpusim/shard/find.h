@@ -41,8 +41,9 @@ struct FindProblem {
   compiler::CompileOptions compile;
   sim::SimulationOptions simulation;
   search::Program program;
-  std::optional<search::Space> space;
+  std::vector<search::Space> spaces;  // by form
 };
+const search::Space& SpaceOf(const FindProblem& problem, const search::Candidate& candidate);
 const search::Form& FormOf(const FindProblem& problem, const search::Candidate& candidate);
 // Errors: of the program, the slice, what is fixed or forbidden.
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options);

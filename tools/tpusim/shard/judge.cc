@@ -50,7 +50,7 @@ absl::StatusOr<Picoseconds> Judge::BoundOf(const hlo::Module& module, cost::Chip
 
 absl::StatusOr<Verdict> Judge::Of(const search::Space& space, const search::Candidate& candidate,
                                   Picoseconds cutoff) {
-  search::Statements statements = search::StatementsOf(program_, space, candidate);
+  search::Statements statements = search::StatementsOf(space, candidate);
   compiler::CompileOptions options = options_;
   options.mesh = std::move(statements.mesh);
   options.arguments = std::move(statements.arguments);

@@ -135,7 +135,7 @@ std::vector<std::string> Options::Words() const {
 
 Options OptionsOf(const FindProblem& problem, const Candidate& candidate) {
   const search::Statements statements =
-      search::StatementsOf(problem.program, *problem.space, candidate);
+      search::StatementsOf(SpaceOf(problem, candidate), candidate);
   Options options;
   options.of_form = FormOf(problem, candidate).options;
   options.mesh = search::ToString(statements.mesh);
@@ -150,7 +150,7 @@ Options OptionsOf(const FindProblem& problem, const Candidate& candidate) {
 
 std::string PythonOf(const FindProblem& problem, const Candidate& candidate) {
   const search::Statements statements =
-      search::StatementsOf(problem.program, *problem.space, candidate);
+      search::StatementsOf(SpaceOf(problem, candidate), candidate);
   std::vector<std::string> sizes, names;
   for (const sharding::MeshAxis& axis : statements.mesh) {
     sizes.push_back(fmt::format("{}", axis.size));
