@@ -116,6 +116,22 @@ def products(binary: str, file: pathlib.Path, *words: str) -> collections.Counte
     )
 
 
+def test_a_search_for_shardings_finds_policies(
+    everything_again: pathlib.Path, binary: str, scan: bool
+):
+    fixed = [f"--fix={name}={spec}" for name, spec in (("x", "P('data')"), ("*/up", "P(None)"))]
+    words = ["--mesh=data=4,model=2", *fixed, "--all", "--seconds=60", "--jobs=1", "--json"]
+    (found,) = json.loads(answer(binary, "shard", everything_again, *words))["slices"]
+    seen = {tuple(sorted(row.get("remat", {}).items())) for row in found["found"]}
+    # Two names are computed again, saved or off-loaded.
+    assert len(seen) == 9
+    best = found["found"][0]
+    run = ["--config", CONFIG, *best["options"], "--json"]
+    report = json.loads(answer(binary, "run", everything_again, *run))
+    assert report["step_time_ns"] == best["step_time_ns"]
+    assert ("checkpoint_policies" in found["python"]) == ("remat" in best)
+
+
 def id_of(choice: dict[str, str]) -> str:
     return "-".join(choice.values())
 

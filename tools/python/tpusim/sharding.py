@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import inspect
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,10 @@ class Choice:
     )
     """Axes that split an argument, by its name and by dimension."""
     constraints: tuple[Constraint, ...] = ()
+    remat: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Policies of named values that are not computed again: "saved" or "offloaded"."""
+    donated: bool = False
+    """All arguments are, which they are not in the program."""
     options: tuple[str, ...] = ()
     """Of `tpusim run`; `tpusim.simulate(..., options=choice.options)` simulates it."""
 
@@ -75,8 +80,10 @@ class Choice:
     def __str__(self) -> str:
         if not self.options:
             return _AS_IT_IS
+        form = [f"{name} {policy}" for name, policy in self.remat.items()]
+        form += ["donated"] if self.donated else []
         split = [f"{name}={spec}" for name, spec in self.stated() if spec != "P()"]
-        return "; ".join([self.mesh_text, *split])
+        return "; ".join([self.mesh_text, *form, *split])
 
     @property
     def mesh_text(self) -> str:
@@ -88,7 +95,7 @@ class Choice:
         """Names with the texts of their PartitionSpecs; a name has * for what is sharded alike."""
         before = {"--shard": "", "--constrain": "constraint "}
         found = []
-        for option, text in zip(self.options[::2], self.options[1::2], strict=True):
+        for option, text in itertools.pairwise(self.options):
             if option in before:
                 name, _, spec = text.rpartition("=")
                 found.append((before[option] + name, spec))
