@@ -103,6 +103,7 @@ def test_a_stage_of_the_compiler(same, stage, path):
     same("compile", path, *TRIPS, "--emit", stage, "-o", "out")
 
 
+ALL = ("--jobs", "1", "--seconds", "0")
 OUTPUTS = ("--report", "r.json", "--trace", "t.pftrace", "--html", "p.html")
 
 
@@ -114,6 +115,10 @@ OUTPUTS = ("--report", "r.json", "--trace", "t.pftrace", "--html", "p.html")
         ("run", example("pipeline"), *OUTPUTS, "--link", "0:x+=0.5", "--detail", "tile"),
         ("run", example("moe_ragged_dot"), *OUTPUTS, "--fold", "off"),
         ("run", example("all_to_all"), "--memory", "--by", "path"),
+        ("run", example("activations_on_host"), "--remat", "hidden=saved"),
+        ("run", example("activations_on_host"), "--remat", "hidden=offloaded"),
+        ("shard", example("activations_on_host"), "--may-donate", *ALL, "--json"),
+        ("shard", example("data_parallel_layers"), *ALL, "--html", "p.html", "--json"),
         ("compare", example("layers_auto"), example("layers_manual")),
         ("compare", example("layers_auto"), "-c", SLICE, "-c", "v6e-2x4", "--html", "p.html"),
         ("advise", example("data_parallel_layers"), "--json"),
