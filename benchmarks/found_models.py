@@ -1,6 +1,6 @@
 """Ten models at published sizes: the sharding of their source, and the one that is found.
 
-    python benchmarks/found_models.py --seconds 300 --json found_models.json
+    python benchmarks/found_models.py --seconds 120 --json found_models.json
 
 Each is exported with the sharding that its source has, on a slice of 16 to 64 chips, and given to
 `tpusim shard`. Sizes, batches and meshes are those of the sources that `MODELS` names; where these
