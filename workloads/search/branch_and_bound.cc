@@ -255,7 +255,6 @@ absl::Status BranchAndBound::Tell(const Candidate& candidate, const Verdict& ver
   if (best_ && best_->verdict.step <= verdict.step) return absl::OkStatus();
   best_ = found_.back();
   Know(verdict.step);
-  SuggestNear(candidate);
   return absl::OkStatus();
 }
 

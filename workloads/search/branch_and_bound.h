@@ -7,9 +7,8 @@
 // candidate it goes to the judge, who first compiles it, as far as it takes to see that it cannot
 // be shorter, or is another candidate in other words.
 //
-// Before that the search takes steps: from candidates that are given to it, and from the best that
-// it knows, it changes one decision after the other for as long as that makes the step shorter,
-// then two at a time. The sooner a short step is known, the more is left out.
+// Before that it takes what is suggested: candidates, and what is near to one, where one decision
+// is changed, then two. The sooner a short step is known, the more is left out.
 //
 // At any time no candidate is shorter than LowerBound(), of those that were left out and those that
 // wait. It has no processes and no clock: who drives it asks for candidates and tells verdicts.

@@ -45,7 +45,7 @@ void Forest::Know(Picoseconds step) {
 }
 
 void Forest::SuggestNear(const Candidate& candidate) {
-  for (BranchAndBound* tree : Alike(candidate.form)) tree->SuggestNear(candidate);
+  trees_[static_cast<size_t>(candidate.form)].SuggestNear(candidate);
 }
 
 void Forest::Suggest(const Candidate& candidate) {
@@ -70,11 +70,11 @@ std::optional<Candidate> Forest::Next() {
 absl::Status Forest::Tell(const Candidate& candidate, const Verdict& verdict) {
   const std::optional<Found> before = best();
   RETURN_IF_ERROR(trees_[static_cast<size_t>(candidate.form)].Tell(candidate, verdict));
-  if (trees_.size() == 1) return absl::OkStatus();
   const std::optional<Found> now = best();
   if (!now || (before && before->candidate == now->candidate)) return absl::OkStatus();
   Know(now->verdict.step);
   Suggest(now->candidate);
+  SuggestNear(now->candidate);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,8 @@
 // The searches of all forms of a program as one: a tree for each, and what one finds bounds all.
 //
 // What was suggested comes first, of whatever form; then the tree whose bound is the lowest goes
-// on. What is the best of all is judged in the other forms as well.
+// on. The search takes steps: whenever a candidate is the best of all, what is near to it is
+// suggested, and so is the same candidate in the other forms.
 #ifndef TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 #define TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 
@@ -23,8 +24,8 @@ class Forest {
   Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& rates,
          const BranchAndBound::Options& options);
 
-  // These are as those of BranchAndBound. What is suggested is so in all forms that have the same
-  // meshes and decisions.
+  // These are as those of BranchAndBound. What is suggested, other than what is near to it, is
+  // so in all forms that have the same meshes and decisions.
   void Know(Picoseconds step);
   void SuggestNear(const Candidate& candidate);
   void Suggest(const Candidate& candidate);
