@@ -117,7 +117,7 @@ OUTPUTS = ("--report", "r.json", "--trace", "t.pftrace", "--html", "p.html")
         ("run", example("all_to_all"), "--memory", "--by", "path"),
         ("run", example("activations_on_host"), "--remat", "hidden=saved"),
         ("run", example("activations_on_host"), "--remat", "hidden=offloaded"),
-        ("shard", example("activations_on_host"), "--may-donate", *ALL, "--json"),
+        ("shard", example("activations_on_host"), *ALL, "--json"),
         ("shard", example("data_parallel_layers"), *ALL, "--html", "p.html", "--json"),
         ("compare", example("layers_auto"), example("layers_manual")),
         ("compare", example("layers_auto"), "-c", SLICE, "-c", "v6e-2x4", "--html", "p.html"),
