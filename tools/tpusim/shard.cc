@@ -200,8 +200,9 @@ Command AddShard(CLI::App& parent) {
   app->add_flag("--keep-constraints", find.keeps_constraints,
                 "Leave the program's own sharding constraints as they are, by the names of axes; "
                 "otherwise they follow what is decided");
-  app->add_flag("--may-donate", find.may_donate,
-                "Look also for what has all arguments donated, as by --donate");
+  CLI::Option* may_donate =
+      app->add_flag("--may-donate", find.may_donate,
+                    "Look also for what has all arguments donated, as by --donate");
   app->add_flag("--explain", flags->explain,
                 "Print the decisions that there are, their sizes and conflicts, and how many "
                 "choices that makes; do not search");
@@ -236,6 +237,7 @@ Command AddShard(CLI::App& parent) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
   AddProgramFlags(*app, find.program);
+  may_donate->excludes("--keep-argument");
   AddMachineFlags(*app, find.machine);
   AddExamples(*app,
               {{"tpusim shard step.pb --config v5e-16x16 --explain", "what there is to decide"},

@@ -83,7 +83,8 @@ Instruction* WriteSlots(const LoopPair& loops, Instruction* value, Instruction* 
   return LastElement(loops.forward);
 }
 
-// The slot of a stack in the backward body. The stack is not there yet: the index stands for it.
+// Reads one iteration's slot of a stack (an array with a slot for each) in the backward body. The
+// stack becomes an element of the loop only in Keep; until then the index is the first operand.
 Instruction* ReadSlot(const LoopPair& loops, const Shape& shape, const Instruction* like) {
   Computation* body = loops.read_at->parent();
   const Shape one = Stacked(shape, 1);
@@ -237,7 +238,8 @@ void Sweep(hlo::Module& module) {
     for (Computation* computation : module.computations()) {
       for (Instruction* i : hlo::Walk(computation->PostOrder())) {
         if (i->opcode() == Opcode::kOptBarrier) changed = PruneBarrier(i) || changed;
-        // A move is an effect to XLA; of what nobody reads, it is none.
+        // RemoveDead keeps annotate_device_placement, which XLA marks as a side effect; a move to
+        // another memory whose result nobody reads has none.
         if (hlo::PlacementOf(*i) && i->users().empty() && !i->IsRoot()) {
           computation->Remove(i);
           changed = true;

@@ -1,6 +1,7 @@
 #include "workloads/search/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,7 @@
 #include "workloads/passes/simplify/simplify.h"
 #include "workloads/search/matrix_time.h"
 #include "workloads/search/policies.h"
+#include "workloads/sharding/stated_shardings.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::search {
@@ -65,15 +67,13 @@ class Products {
   compiler::TripCounts& trips_;
 };
 
-// By dimension the names of the axes; empty where nothing is said.
-std::vector<std::vector<std::string>> SaidOf(const Instruction* argument,
-                                             const sharding::NormalisedModule& module) {
+// By dimension the names of the axes that the program says; empty where it says nothing.
+std::vector<std::vector<std::string>> OwnAxesOf(const Instruction* argument,
+                                                const sharding::NormalisedModule& module) {
   std::vector<std::vector<std::string>> dims;
-  const auto said = module.annotations.find(argument);
-  if (said == module.annotations.end() || said->second.leaves.size() != 1) return dims;
-  const std::optional<sharding::Sharding>& sharding = said->second.leaves[0];
-  if (!sharding) return dims;
-  for (const sharding::DimSharding& dim : sharding->dims) {
+  const sharding::Sharding* said = sharding::SaidOf(argument, module);
+  if (said == nullptr) return dims;
+  for (const sharding::DimSharding& dim : said->dims) {
     std::vector<std::string>& axes = dims.emplace_back();
     for (const sharding::AxisRef& axis : dim.axes) {
       axes.push_back(module.mesh.mesh.axes[axis.axis].name);
@@ -100,17 +100,6 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips, For
   return absl::OkStatus();
 }
 
-Form FormOf(std::vector<remat::StatedPolicy> kept) {
-  Form form;
-  for (const remat::StatedPolicy& policy : kept) {
-    form.name += fmt::format("{}{} {}", form.name.empty() ? "" : ", ", policy.name,
-                             remat::ToString(policy.policy));
-    form.options.insert(form.options.end(), {"--remat", policy.text});
-  }
-  form.remat = std::move(kept);
-  return form;
-}
-
 // What the program itself says.
 absl::Status Describe(const sharding::NormalisedModule& normalised, Program& program) {
   if (!normalised.manual_regions.empty()) {
@@ -119,17 +108,14 @@ absl::Status Describe(const sharding::NormalisedModule& normalised, Program& pro
   }
   program.mesh = normalised.mesh.mesh;
   for (const Instruction* argument : normalised.module->entry()->parameters()) {
-    program.own.push_back(SaidOf(argument, normalised));
+    program.own.push_back(OwnAxesOf(argument, normalised));
   }
   return absl::OkStatus();
 }
 
 Form Donated(const Form& form) {
   Form donated;
-  donated.name = form.name.empty() ? "donated" : form.name + ", donated";
-  donated.options = form.options;
   donated.remat = form.remat;
-  donated.options.emplace_back("--donate");
   donated.donated = true;
   donated.normalised = sharding::CopyOf(form.normalised);
   donated.decisions = form.decisions;
@@ -138,6 +124,24 @@ Form Donated(const Form& form) {
 }
 
 }  // namespace
+
+std::string NameOf(const Form& form) {
+  std::vector<std::string> parts;
+  for (const remat::StatedPolicy& policy : form.remat) {
+    parts.push_back(fmt::format("{} {}", policy.name, remat::ToString(policy.policy)));
+  }
+  if (form.donated) parts.emplace_back("donated");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<std::string> OptionsOf(const Form& form) {
+  std::vector<std::string> words;
+  for (const remat::StatedPolicy& policy : form.remat) {
+    words.insert(words.end(), {"--remat", policy.text});
+  }
+  if (form.donated) words.emplace_back("--donate");
+  return words;
+}
 
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
   hlo::ImportedWorkload copy;
@@ -167,7 +171,8 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
     if (!program.forms.empty()) imported.module = as_it_came->Clone();
     std::vector<remat::StatedPolicy> stated = options.remat;
     stated.insert(stated.end(), kept.begin(), kept.end());
-    Form form = FormOf(std::move(kept));
+    Form form;
+    form.remat = std::move(kept);
     ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
     if (program.forms.empty()) RETURN_IF_ERROR(Describe(form.normalised, program));
     RETURN_IF_ERROR(Fill(target, trips, form));

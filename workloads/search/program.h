@@ -34,14 +34,17 @@ struct FormOptions {
 };
 
 struct Form {
-  std::string name;                        // "" = as the program came; "context saved, donated"
-  std::vector<std::string> options;        // that state it
   std::vector<remat::StatedPolicy> remat;  // of names that are not computed again
   bool donated = false;
   sharding::NormalisedModule normalised;  // from which every candidate goes on
   sharding::Decisions decisions;
   std::vector<Product> products;
 };
+
+// "context saved, donated"; "" = as the program came.
+std::string NameOf(const Form& form);
+// --remat and --donate, as words of a command.
+std::vector<std::string> OptionsOf(const Form& form);
 
 struct Program {
   hlo::ImportedWorkload imported;  // without its module

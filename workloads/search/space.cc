@@ -122,16 +122,6 @@ int64_t SizeOf(const MeshAxes& mesh, AxisSet axes) {
   return size;
 }
 
-AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
-  AxisSet dividing = 0;
-  for (size_t i = 0; i < mesh.size(); ++i) {
-    if ((axes >> i & 1) == 0) continue;
-    if (size % SizeOf(mesh, dividing | AxisSet{1} << i) != 0) break;
-    dividing |= AxisSet{1} << i;
-  }
-  return dividing;
-}
-
 absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceOptions& options) {
   Space space;
   space.program_ = &program;
@@ -211,14 +201,6 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
     space.conflicts_.push_back({first, second, static_cast<int32_t>(c)});
   }
   return space;
-}
-
-AxisSet Space::AxesOf(int32_t decision, size_t mesh, const std::vector<AxisSet>& axes) const {
-  const int32_t leader = Leader(decision);
-  if (leader < 0) return 0;
-  const AxisSet wanted = axes[static_cast<size_t>(leader)];
-  if (InSpace(decision) >= 0) return wanted;
-  return Dividing(meshes_[mesh], wanted, program_->all[decision].divisor);
 }
 
 bool Space::Possible(const std::vector<AxisSet>& axes) const {

@@ -36,8 +36,6 @@ using MeshAxes = std::vector<sharding::MeshAxis>;
 // "data=16,model=16", as --mesh has it.
 std::string ToString(const MeshAxes& mesh);
 int64_t SizeOf(const MeshAxes& mesh, AxisSet axes);  // shards that they make
-// Of these axes, those in front that divide `size` elements.
-AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size);
 
 struct SpaceOptions {
   int64_t devices = 1;
@@ -51,7 +49,7 @@ struct SpaceOptions {
   std::vector<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
   // arguments, are none of the space.
-  double least_share = 0.005;
+  double least_share = sharding::kLeastShare;
 };
 
 // How the conflicts of a candidate are settled.
@@ -88,8 +86,6 @@ class Space {
   int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
   // Of that which it follows, of itself if it is one of the space; -1: it is left whole.
   int32_t Leader(int32_t decision) const { return decision < 0 ? -1 : leaders_[decision]; }
-  // What splits the dimensions of a decision of the program, where the space's are decided so.
-  AxisSet AxesOf(int32_t decision, size_t mesh, const std::vector<AxisSet>& axes) const;
   const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }
   const std::vector<OpenConflict>& conflicts() const { return conflicts_; }
   bool keeps_constraints() const { return keeps_constraints_; }

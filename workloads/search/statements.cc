@@ -51,7 +51,8 @@ class Dealt {
 
  private:
   AxisSet Wanted(int32_t decision) const {
-    return space_.AxesOf(decision, static_cast<size_t>(candidate_.mesh), candidate_.axes);
+    const int32_t leader = space_.Leader(decision);
+    return leader < 0 ? 0 : candidate_.axes[static_cast<size_t>(leader)];
   }
   bool Loses(const std::vector<int32_t>& decisions, size_t d, size_t other) const {
     const int32_t mine = space_.Leader(decisions[d]), theirs = space_.Leader(decisions[other]);
@@ -78,6 +79,17 @@ sharding::StatedConstraint Stated(const std::string& value, Dims dims) {
   stated.dims = std::move(dims);
   stated.is_spec = true;
   return stated;
+}
+
+// Of these axes, those in front that divide `size` elements.
+AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
+  AxisSet dividing = 0;
+  for (size_t i = 0; i < mesh.size(); ++i) {
+    if ((axes >> i & 1) == 0) continue;
+    if (size % SizeOf(mesh, dividing | AxisSet{1} << i) != 0) break;
+    dividing |= AxisSet{1} << i;
+  }
+  return dividing;
 }
 
 }  // namespace
@@ -157,7 +169,7 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
 
 std::string ToString(const Program& program, const Space& space, const Candidate& candidate) {
   const MeshAxes& mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
-  const std::string& form = program.forms[static_cast<size_t>(candidate.form)].name;
+  const std::string form = NameOf(program.forms[static_cast<size_t>(candidate.form)]);
   std::vector<std::string> parts = {ToString(mesh)};
   if (!form.empty()) parts.push_back(form);
   for (size_t d = 0; d < space.decisions(); ++d) {

@@ -19,10 +19,6 @@
 namespace tpusim::sharding {
 namespace {
 
-// An argument with fewer bytes than this share of a decision's largest does not say what may split
-// it.
-constexpr double kLeastShareOfLargest = 0.005;
-
 using hlo::Instruction;
 
 // Sets that grow together.
@@ -206,7 +202,7 @@ class Finder {
     }
     for (const auto& [root, all] : sizes) {
       for (const auto& [size, bytes] : all) {
-        if (Ratio(bytes, largest[root]) < kLeastShareOfLargest) continue;
+        if (Ratio(bytes, largest[root]) < kLeastShare) continue;
         found_[root].divisor = std::gcd(found_[root].divisor, size);
       }
     }

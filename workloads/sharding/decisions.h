@@ -29,14 +29,17 @@
 
 namespace tpusim::sharding {
 
+// What has fewer bytes than this share of the largest of its kind does not decide.
+constexpr double kLeastShare = 0.005;
+
 struct Decision {
   // A dimension of its largest argument: "params['layers'][*]['up'] 1"; each is another.
   std::string name;
   // Arguments with such a dimension, numbers of equal ones as *, as the name is written.
   std::vector<std::string> arguments;
   int64_t least = 0, most = 0;  // elements along it: of the shortest and the longest dimension
-  // Of the dimensions of its arguments: what may split them. Those of less than half a percent of
-  // the bytes of the largest do not count; they are split as far as they can be.
+  // Of the dimensions of its arguments: what may split them. Those of less than kLeastShare of the
+  // bytes of the largest do not count; they are split as far as they can be.
   int64_t divisor = 0;
   int64_t values = 0;  // that have such a dimension
   Bytes bytes{0};      // of all of them, whole; of its arguments alone:

@@ -8,7 +8,7 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 
-// What stands for an instruction or computation of one module in a clone of it.
+// Maps the instructions and computations of a module to their copies in its clone.
 class Twins {
  public:
   Twins(const hlo::Module& of, const hlo::Module& clone)

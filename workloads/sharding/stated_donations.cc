@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <set>
 
-#include "configs/names.h"
 #include "configs/status_macros.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/normalise.h"
@@ -17,32 +16,17 @@ namespace {
 
 using hlo::Instruction;
 
-const std::string& ArgumentName(const Instruction& argument) {
-  return argument.op_name().empty() ? argument.name() : argument.op_name();
-}
-
 // By number.
 absl::StatusOr<std::vector<int64_t>> Named(const std::string& pattern, std::string_view option,
                                            const NormalisedModule& module) {
   std::vector<int64_t> found;
-  std::vector<std::string> names;
   for (const Instruction* argument : module.module->entry()->parameters()) {
     if (NameFits(pattern, argument->op_name()) || NameFits(pattern, argument->name())) {
       found.push_back(argument->attrs().parameter_number());
     }
-    names.push_back(ArgumentName(*argument));
   }
-  if (!found.empty()) return found;
-  const std::string nearest = configs::Nearest(pattern, names);
-  return UserError(
-      fmt::format("{} {}: the program has no argument '{}'{}", option, pattern, pattern,
-                  nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
-}
-
-const Sharding* SaidOfOne(const Instruction* value, const NormalisedModule& module) {
-  const auto said = module.annotations.find(value);
-  if (said == module.annotations.end() || said->second.leaves.size() != 1) return nullptr;
-  return said->second.leaves[0] ? &*said->second.leaves[0] : nullptr;
+  if (found.empty()) return NoArgument(option, pattern, pattern, module);
+  return found;
 }
 
 bool IsDonated(int64_t argument, const hlo::pb::HloModuleProto& fields) {
@@ -59,11 +43,11 @@ int64_t ResultFor(const Instruction& argument, const std::set<int64_t>& taken,
       root->shape().IsTuple()
           ? std::vector<const Instruction*>(root->operands().begin(), root->operands().end())
           : std::vector<const Instruction*>{root};
-  const Sharding* own = SaidOfOne(&argument, module);
+  const Sharding* own = SaidOf(&argument, module);
   for (size_t n = 0; n < results.size(); ++n) {
     const auto number = static_cast<int64_t>(n);
     if (taken.contains(number) || !hlo::SameDims(results[n]->shape(), argument.shape())) continue;
-    const Sharding* said = SaidOfOne(results[n], module);
+    const Sharding* said = SaidOf(results[n], module);
     const bool alike = own != nullptr && said != nullptr ? SamePlacement(*own, *said)
                                                          : own == nullptr || said == nullptr;
     if (alike) return number;

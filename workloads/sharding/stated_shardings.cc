@@ -18,10 +18,6 @@ namespace {
 
 using hlo::Instruction;
 
-const std::string& NameOf(const Instruction& argument) {
-  return argument.op_name().empty() ? argument.name() : argument.op_name();
-}
-
 // Axes of the old mesh in the new one; the program must not have cut them.
 absl::StatusOr<Axes> InMesh(const Axes& axes, const Mesh& from, const Mesh& to) {
   Axes there;
@@ -57,7 +53,7 @@ absl::Status CheckDivides(const Instruction& value, const Sharding& sharding, co
     if (size % shards == 0) continue;
     return UserError(fmt::format(
         "{}: {} {} of {} has {} elements along dimension {}, which {} shards do not divide ({})",
-        option, what, NameOf(value), value.shape().ToString(), size, d, shards,
+        option, what, ArgumentName(value), value.shape().ToString(), size, d, shards,
         ToString(sharding, mesh)));
   }
   return absl::OkStatus();
@@ -70,12 +66,6 @@ bool CountsDevices(const NormalisedModule& module) {
       return hlo::IsCollective(i->opcode()) || i->opcode() == hlo::Opcode::kPartitionId;
     });
   });
-}
-
-const Sharding* SaidOf(const Instruction* value, const NormalisedModule& module) {
-  const auto said = module.annotations.find(value);
-  if (said == module.annotations.end() || said->second.leaves.size() != 1) return nullptr;
-  return said->second.leaves[0] ? &*said->second.leaves[0] : nullptr;
 }
 
 // What the program returns, as far as it says how that is sharded.
@@ -101,6 +91,28 @@ void Say(const Instruction* value, Sharding sharding, std::string reason, bool i
 }
 
 }  // namespace
+
+const std::string& ArgumentName(const Instruction& argument) {
+  return argument.op_name().empty() ? argument.name() : argument.op_name();
+}
+
+const Sharding* SaidOf(const Instruction* value, const NormalisedModule& module) {
+  const auto said = module.annotations.find(value);
+  if (said == module.annotations.end() || said->second.leaves.size() != 1) return nullptr;
+  return said->second.leaves[0] ? &*said->second.leaves[0] : nullptr;
+}
+
+absl::Status NoArgument(std::string_view option, std::string_view stated,
+                        const std::string& pattern, const NormalisedModule& module) {
+  std::vector<std::string> names;
+  for (const Instruction* argument : module.module->entry()->parameters()) {
+    names.push_back(ArgumentName(*argument));
+  }
+  const std::string nearest = configs::Nearest(pattern, names);
+  return UserError(
+      fmt::format("{} {}: the program has no argument '{}'{}", option, stated, pattern,
+                  nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
+}
 
 // Names have brackets, so this is no glob of the shell.
 bool NameFits(std::string_view pattern, std::string_view text) {
@@ -182,7 +194,7 @@ absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
   std::vector<const Instruction*> results = ResultsOf(module);
   const std::vector<Instruction*> parameters = module.module->entry()->parameters();
   std::unordered_map<std::string_view, const Instruction*> by_name;
-  for (const Instruction* argument : parameters) by_name.emplace(NameOf(*argument), argument);
+  for (const Instruction* argument : parameters) by_name.emplace(ArgumentName(*argument), argument);
   for (const StatedConstraint& stated : arguments) {
     for (const std::string& pattern : stated.values) {
       bool any = false;
@@ -206,20 +218,15 @@ absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
         };
         const auto result = std::ranges::find_if(results, follows);
         if (result != results.end()) {
-          Say(*result, sharding, "stated for " + NameOf(*argument), /*is_result=*/true, module);
+          Say(*result, sharding, "stated for " + ArgumentName(*argument), /*is_result=*/true,
+              module);
           results.erase(result);
         }
-        Say(argument, sharding, "stated for " + NameOf(*argument), /*is_result=*/false, module);
+        Say(argument, sharding, "stated for " + ArgumentName(*argument), /*is_result=*/false,
+            module);
       }
       if (any) continue;
-      std::vector<std::string> names;
-      for (const Instruction* argument : parameters) {
-        names.push_back(NameOf(*argument));
-      }
-      const std::string nearest = configs::Nearest(pattern, names);
-      return UserError(
-          fmt::format("--shard {}: the program has no argument '{}'{}", stated.text, pattern,
-                      nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
+      return NoArgument("--shard", stated.text, pattern, module);
     }
   }
   return absl::OkStatus();

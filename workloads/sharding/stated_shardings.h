@@ -30,6 +30,15 @@ struct NormalisedModule;
 // Whether `*` in the pattern can stand for what the text has there.
 bool NameFits(std::string_view pattern, std::string_view text);
 
+// The name that the program has for an argument (params['w']), or that of its parameter
+// instruction.
+const std::string& ArgumentName(const hlo::Instruction& argument);
+// What the program says of the sharding of an array; null: nothing.
+const Sharding* SaidOf(const hlo::Instruction* value, const NormalisedModule& module);
+// `stated`: all of the option's text.
+absl::Status NoArgument(std::string_view option, std::string_view stated,
+                        const std::string& pattern, const NormalisedModule& module);
+
 // "data=4,model=8". Errors: another form, an axis twice, a size below 1.
 absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text);
 
@@ -42,8 +51,9 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
 absl::Status CheckStatedMesh(const NormalisedModule& module);
 
 // A StatedConstraint names arguments here, by the name that the program has for them (params['w'])
-// or by that of their parameter instruction; a `*` in the name matches any text. Errors: no argument of
-// that name; those of StateConstraints; axes that do not divide a dimension of the argument.
+// or by that of their parameter instruction; a `*` in the name matches any text. Errors: no
+// argument of that name; those of StateConstraints; axes that do not divide a dimension of the
+// argument.
 absl::Status StateArguments(const std::vector<StatedConstraint>& arguments,
                             NormalisedModule& module);
 

@@ -9,7 +9,7 @@ namespace {
 Program WithDonation() {
   Program program = TwoProducts();
   Form& donated = program.forms.emplace_back();
-  donated.name = "donated";
+  donated.donated = true;
   donated.products = program.forms[0].products;
   donated.decisions = program.forms[0].decisions;
   return program;

@@ -442,7 +442,7 @@ std::string ExplainedText(const FindProblem& problem) {
   text += fmt::format("\n{:<14} {}\n", "choices", Count(choices));
   if (forms.size() > 1) {
     text += fmt::format("{:<14} {}: as it is", "forms", forms.size());
-    for (size_t n = 1; n < forms.size(); ++n) text += "; " + forms[n].name;
+    for (size_t n = 1; n < forms.size(); ++n) text += "; " + NameOf(forms[n]);
     text += "\n";
   }
   if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));

@@ -137,7 +137,7 @@ Options OptionsOf(const FindProblem& problem, const Candidate& candidate) {
   const search::Statements statements =
       search::StatementsOf(SpaceOf(problem, candidate), candidate);
   Options options;
-  options.of_form = FormOf(problem, candidate).options;
+  options.of_form = search::OptionsOf(FormOf(problem, candidate));
   options.mesh = search::ToString(statements.mesh);
   for (const Spec& spec : SpecsOf(statements)) {
     options.arguments.push_back(fmt::format("{}={}", spec.arguments, spec.text));
