@@ -130,6 +130,7 @@ def test_a_search_for_shardings_finds_policies(
     report = json.loads(answer(binary, "run", everything_again, *run))
     assert report["step_time_ns"] == best["step_time_ns"]
     assert ("checkpoint_policies" in found["python"]) == ("remat" in best)
+    assert all(f'"{name}"' in found["python"] for name in best.get("remat", {}))
 
 
 def id_of(choice: dict[str, str]) -> str:
