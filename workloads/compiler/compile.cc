@@ -343,19 +343,29 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   passes::PassContext context(target, &costs);
   context.stated = &stated;
   const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
-  const auto run = [&](passes::Phase phase) -> absl::Status {
+  const auto run_steps = [&](const passes::Pipeline& steps) -> absl::Status {
     const size_t before = result.pass_runs.size();
-    RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, phase), module, context,
-                                        pipeline_options, result.pass_runs)
-                        .status());
+    RETURN_IF_ERROR(
+        passes::RunPipeline(steps, module, context, pipeline_options, result.pass_runs).status());
     for (size_t n = before; n < result.pass_runs.size(); ++n) {
       Append(result.pass_runs[n].records, result.records);
     }
     return absl::OkStatus();
   };
+  const auto run = [&](passes::Phase phase) { return run_steps(passes::StepsOf(pipeline, phase)); };
   RETURN_IF_ERROR(run(passes::Phase::kAnnotate));
   RETURN_IF_ERROR(run(passes::Phase::kRead));
-  RETURN_IF_ERROR(run(passes::Phase::kOptimize));
+  passes::Pipeline simplify = passes::StepsOf(pipeline, passes::Phase::kOptimize);
+  const auto layout =
+      simplify.begin() + static_cast<ptrdiff_t>(passes::StepsBefore(simplify, "layout"));
+  const passes::Pipeline make_kernels(layout, simplify.end());
+  simplify.erase(layout, simplify.end());
+  RETURN_IF_ERROR(run_steps(simplify));
+  if (options.watch.simplified && !options.watch.simplified(module, costs)) {
+    result.stopped = true;
+    return result;
+  }
+  RETURN_IF_ERROR(run_steps(make_kernels));
   if (scheduled && module.entry()->schedule().empty()) {
     Records(&result.records).Add(reasons::kOrderDropped, module.name());
   }

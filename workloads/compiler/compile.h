@@ -56,6 +56,8 @@ struct Watch {
   // What each device runs, before any pass, and which device runs which partition.
   std::function<bool(const hlo::Module& module, const std::vector<int64_t>& device_of_partition)>
       partitioned;
+  // Before arrays have layouts: it is known what is multiplied and what is exchanged.
+  std::function<bool(const hlo::Module& module, cost::ChipCostModel& costs)> simplified;
   // After the passes that see no order, with what its operations cost.
   std::function<bool(const hlo::Module& module, cost::ChipCostModel& costs)> optimized;
 };

@@ -221,6 +221,15 @@ Pipeline StepsOf(const Pipeline& pipeline, Phase phase) {
   return steps;
 }
 
+size_t StepsBefore(const Pipeline& pipeline, std::string_view pass) {
+  const auto has_it = [pass](const PipelineStep& step) {
+    std::vector<const Pass*> passes;
+    CollectPasses({step}, passes);
+    return std::ranges::find(passes, pass, &Pass::name) != passes.end();
+  };
+  return static_cast<size_t>(std::ranges::find_if(pipeline, has_it) - pipeline.begin());
+}
+
 absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
                         const Pipeline& pipeline) {
   const std::vector<std::string> run = NamesOf(pipeline);

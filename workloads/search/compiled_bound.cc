@@ -15,6 +15,7 @@
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
 #include "workloads/search/matrix_time.h"
+#include "workloads/target/async_form.h"
 
 namespace tpusim::search {
 namespace {
@@ -40,26 +41,36 @@ struct Least {
   }
 };
 
+// How far the passes have come.
+enum class Known { kOperations, kKernels };
+
 class Walk {
  public:
-  Walk(const target::Target& target, cost::ChipCostModel& costs)
-      : target_(target), costs_(costs), room_(target.FastMemory().usable(target.chip())) {}
+  Walk(const target::Target& target, cost::ChipCostModel& costs, Known known)
+      : target_(target),
+        costs_(costs),
+        known_(known),
+        room_(target.FastMemory().usable(target.chip())) {}
 
   absl::StatusOr<Least> Of(const Computation& computation) {
-    const auto known = known_.find(&computation);
-    if (known != known_.end()) return known->second;
+    const auto found = found_.find(&computation);
+    if (found != found_.end()) return found->second;
     Least least;
     for (const Instruction* i : computation.instructions()) {
       ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(*i));
       switch (execution) {
         case Execution::kKernel:
-          least.serial += OfKernel(*i);
+          least.serial += known_ == Known::kKernels ? OfKernel(*i) : OfProductIn(*i);
           break;
         case Execution::kCollective: {
           ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
                            costs_.collectives().Find(*i));
           const double on_links = OnLinks(*entry);
-          least.serial += ToSeconds(collectives::UseOf(*entry->decision).latency) + on_links;
+          if (known_ == Known::kKernels) {
+            least.serial += ToSeconds(collectives::UseOf(*entry->decision).latency) + on_links;
+          } else if (!target::MayBecomeAsync(*i, target_)) {
+            least.serial += on_links;
+          }
           least.links[LinksOf(*i)] += on_links;
           break;
         }
@@ -92,7 +103,7 @@ class Walk {
           break;
       }
     }
-    return known_[&computation] = least;
+    return found_[&computation] = least;
   }
 
  private:
@@ -104,6 +115,11 @@ class Walk {
   // At the nominal rate of the links, whatever memory its arrays lie in.
   static double OnLinks(const cost::CollectiveDecisions::Entry& entry) {
     return ToSeconds(collectives::InfoOf(*entry.decision).bound);
+  }
+
+  double OfProductIn(const Instruction& operation) const {
+    const Instruction* product = kernels::ProductIn(operation);
+    return product != nullptr ? MatrixSeconds(*product, target_) : 0;
   }
 
   // Arrays that are too large for VMEM stay in HBM, whatever tiles the kernel has; of some it
@@ -125,22 +141,32 @@ class Walk {
     }
     const double memory =
         static_cast<double>(moved.value()) / target_.chip().hbm.bytes_per_second.value();
-    const double matrix = product != nullptr ? MatrixSeconds(*product, target_) : 0;
-    return std::max(memory, matrix);
+    return std::max(memory, OfProductIn(kernel));
   }
 
   const target::Target& target_;
   cost::ChipCostModel& costs_;
+  const Known known_;
   const Bytes room_;
-  std::map<const Computation*, Least> known_;
+  std::map<const Computation*, Least> found_;
 };
+
+absl::StatusOr<Picoseconds> Bound(const hlo::Module& module, const target::Target& target,
+                                  cost::ChipCostModel& costs, Known known) {
+  ASSIGN_OR_RETURN(const Least least, Walk(target, costs, known).Of(*module.entry()));
+  return Picoseconds(static_cast<int64_t>(std::floor(least.Longest() * 1e12)));
+}
 
 }  // namespace
 
 absl::StatusOr<Picoseconds> CompiledBound(const hlo::Module& module, const target::Target& target,
                                           cost::ChipCostModel& costs) {
-  ASSIGN_OR_RETURN(const Least least, Walk(target, costs).Of(*module.entry()));
-  return Picoseconds(static_cast<int64_t>(std::floor(least.Longest() * 1e12)));
+  return Bound(module, target, costs, Known::kKernels);
+}
+
+absl::StatusOr<Picoseconds> SimplifiedBound(const hlo::Module& module, const target::Target& target,
+                                            cost::ChipCostModel& costs) {
+  return Bound(module, target, costs, Known::kOperations);
 }
 
 }  // namespace tpusim::search

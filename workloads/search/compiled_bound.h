@@ -9,6 +9,10 @@
 //   collectives      those that are synchronous: latency, and bytes on their busiest link
 //
 // and beside compute, collectives that go over the same links take turns.
+//
+// Earlier, before arrays have layouts and operations kernels, it is known what is multiplied and
+// what is exchanged: of products the matrix work, of collectives the bytes, which stay the same
+// when several are combined.
 #ifndef TPUSIM_WORKLOADS_SEARCH_COMPILED_BOUND_H_
 #define TPUSIM_WORKLOADS_SEARCH_COMPILED_BOUND_H_
 
@@ -23,6 +27,10 @@ namespace tpusim::search {
 // `module` is what the passes of Phase::kOptimize leave. Errors: as `costs` has them.
 absl::StatusOr<Picoseconds> CompiledBound(const hlo::Module& module, const target::Target& target,
                                           cost::ChipCostModel& costs);
+
+// The same of what the passes before `layout` leave.
+absl::StatusOr<Picoseconds> SimplifiedBound(const hlo::Module& module, const target::Target& target,
+                                            cost::ChipCostModel& costs);
 
 }  // namespace tpusim::search
 

@@ -59,6 +59,11 @@ AsyncForm AsyncFormOf(const Instruction& i, const Target& target, const AsyncOpt
   return gathers && i.opcode() == Opcode::kAllGather && one ? AsyncForm::kGather : AsyncForm::kNone;
 }
 
+bool MayBecomeAsync(const Instruction& collective, const Target& target) {
+  return LeastOffLoaded(collective.opcode(), target.chip().sparse_core) > Bytes(0) ||
+         AsyncFormOf(collective, target, {}) != AsyncForm::kNone;
+}
+
 std::string WhySynchronous(const Instruction& i, const Target& target) {
   if (hlo::FrontendAttribute(i, std::string(hlo::kDemotedFrom))) return "nothing covers it";
   if (AsyncFormOf(i, target, {}) != AsyncForm::kNone) {

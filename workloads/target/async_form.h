@@ -22,6 +22,9 @@ struct AsyncOptions {
 };
 AsyncForm AsyncFormOf(const hlo::Instruction& i, const Target& target, const AsyncOptions& options);
 
+// Whether it is asynchronous, or could be as part of a larger one.
+bool MayBecomeAsync(const hlo::Instruction& collective, const Target& target);
+
 // Why a collective that the main stream waits for is not asynchronous, as half a sentence.
 std::string WhySynchronous(const hlo::Instruction& collective, const Target& target);
 

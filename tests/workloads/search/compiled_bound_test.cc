@@ -5,6 +5,7 @@
 
 #include "configs/config.h"
 #include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/kernels/kernel_library.h"
@@ -31,6 +32,39 @@ ENTRY main {
   EXPECT_LE(bound, kernel);
   // Nor is it of no use: what is written alone takes most of the time.
   EXPECT_GT(bound.value(), kernel.value() / 2);
+}
+
+// What the main stream waits for adds up; an all-gather may run beside the product.
+TEST(SimplifiedBound, AddsWhatIsSynchronous) {
+  const auto bound_of = [](const std::string& exchange) {
+    const auto parsed = hlo::ParseHloText(R"(HloModule exchange
+add { a = bf16[] parameter(0)
+b = bf16[] parameter(1)
+ROOT sum = bf16[] add(a, b) }
+ENTRY main {
+  x = bf16[2048,2048]{1,0} parameter(0)
+  y = bf16[2048,2048]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)" + exchange + "}");
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    compiler::Common common(configs::LoadConfig("v5e-2x2", {}).value());
+    cost::ChipCostModel costs(common.target(), common.Costs({0, 1, 2, 3}, {}),
+                              [](const hlo::Instruction&) -> absl::StatusOr<int64_t> { return 1; });
+    return ToSeconds(SimplifiedBound(*parsed->module, common.target(), costs).value());
+  };
+  const configs::ChipParams chip = configs::LoadConfig("v5e-2x2", {}).value().chip;
+  const double product =
+      2.0 * 2048 * 2048 * 2048 /
+      (chip.MxuPeak().value() * timing::SustainedShare(chip.mxu, isa::NumberFormat::kBf16));
+  const double none = bound_of("ROOT r = bf16[2048,2048]{1,0} copy(y)");
+  EXPECT_NEAR(none / product, 1, 1e-6);
+  // 8 MiB: each of four devices sends 3/4 of it twice, over two links.
+  const double sum = bound_of(
+      "ROOT r = bf16[2048,2048]{1,0} all-reduce(y), replica_groups={{0,1,2,3}}, to_apply=add");
+  const double link = chip.ici.link_bytes_per_second.value();
+  EXPECT_NEAR((sum - none) * link * 2 / (2 * 0.75 * 2048 * 2048 * 2), 1, 1e-3);
+  const double gather = bound_of(
+      "ROOT r = bf16[8192,2048]{1,0} all-gather(y), replica_groups={{0,1,2,3}}, dimensions={0}");
+  EXPECT_NEAR(gather * link * 2 / (3.0 * 2048 * 2048 * 2), 1, 1e-3);
 }
 
 }  // namespace

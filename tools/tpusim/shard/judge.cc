@@ -39,13 +39,14 @@ Judge::Judge(const search::Program& program, const configs::Config& machine,
       costs_(compiled_for != nullptr ? std::make_unique<compiler::Common>(machine) : nullptr) {}
 
 // Speeds of the machine count, not those that the compiler knows of.
-absl::StatusOr<Picoseconds> Judge::BoundOf(const hlo::Module& module, cost::ChipCostModel& costs) {
-  if (costs_ == nullptr) return search::CompiledBound(module, common_.target(), costs);
+absl::StatusOr<Picoseconds> Judge::OnMachine(Bound bound, const hlo::Module& module,
+                                             cost::ChipCostModel& costs) {
+  if (costs_ == nullptr) return bound(module, common_.target(), costs);
   cost::ChipCostModel of_machine(
       costs_->target(),
       costs_->Costs(costs.collectives().device_of_partition(), options_.algorithms),
       [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
-  return search::CompiledBound(module, costs_->target(), of_machine);
+  return bound(module, costs_->target(), of_machine);
 }
 
 absl::StatusOr<Verdict> Judge::Of(const search::Space& space, const search::Candidate& candidate,
@@ -84,14 +85,22 @@ absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::Comp
     verdict.equal = !seen_.insert(verdict.program).second;
     return !verdict.equal;
   };
+  // In another order, the passes might simplify what has layouts.
+  if (options.passes.empty()) {
+    options.watch.simplified = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
+      const absl::StatusOr<Picoseconds> bound = OnMachine(search::SimplifiedBound, module, costs);
+      if (bound.ok()) verdict.bound = *bound;
+      return verdict.bound < cutoff;
+    };
+  }
   options.watch.optimized = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
-    const absl::StatusOr<Picoseconds> bound = BoundOf(module, costs);
+    const absl::StatusOr<Picoseconds> bound = OnMachine(search::CompiledBound, module, costs);
     if (!bound.ok()) {
       broken = bound.status();
       return false;
     }
-    verdict.bound = *bound;
-    return *bound < cutoff;
+    verdict.bound = std::max(verdict.bound, *bound);
+    return verdict.bound < cutoff;
   };
   const absl::StatusOr<compiler::CompileResult> compiled = compiler::Compile(
       search::CopyOf(program_.imported), compiled_for_ != nullptr ? *compiled_for_ : machine_,

@@ -41,7 +41,10 @@ class Judge {
   absl::StatusOr<search::Verdict> AsItIs();
 
  private:
-  absl::StatusOr<Picoseconds> BoundOf(const hlo::Module& module, cost::ChipCostModel& costs);
+  using Bound = absl::StatusOr<Picoseconds>(const hlo::Module& module, const target::Target& target,
+                                            cost::ChipCostModel& costs);
+  absl::StatusOr<Picoseconds> OnMachine(Bound bound, const hlo::Module& module,
+                                        cost::ChipCostModel& costs);
   absl::StatusOr<search::Verdict> Of(const search::Form& form,
                                      const compiler::CompileOptions& options, Picoseconds cutoff);
 
