@@ -1,6 +1,6 @@
 // How tight the bounds of a search for shardings are, and that none is above what is simulated.
 //
-//   build/shard_bounds [--candidates N] [--seed N] [--jobs N] FILE.pb...
+//   build/shard_bounds [--candidates N] [--seed N] [--jobs N] [--may-constrain VALUE] FILE.pb...
 //
 // Of each program N random candidates on its slice are compiled and simulated. Each begins with
 // partial choices: the bounds of all of them must not be above its step, nor its memory. Prints a
@@ -92,12 +92,16 @@ struct Row {
 
 class Bounds {
  public:
-  Bounds(int64_t candidates, int jobs, uint64_t seed)
-      : candidates_(candidates), jobs_(jobs), random_(seed) {}
+  Bounds(int64_t candidates, int jobs, uint64_t seed, std::vector<std::string> may_constrain)
+      : candidates_(candidates),
+        jobs_(jobs),
+        random_(seed),
+        may_constrain_(std::move(may_constrain)) {}
 
   absl::StatusOr<Row> Of(const std::string& file) {
     FindOptions options;
     options.workload = file;
+    options.may_constrain = may_constrain_;
     ASSIGN_OR_RETURN(const std::unique_ptr<FindProblem> problem, ProblemOf(options));
     const Space& space = problem->spaces.front();
     const search::RateBound rates(problem->program, space);
@@ -171,17 +175,19 @@ class Bounds {
   const int64_t candidates_;
   const int jobs_;
   std::mt19937_64 random_;
+  const std::vector<std::string> may_constrain_;
 };
 
 int Main(int argc, char** argv) {
   int64_t candidates = 20;
   uint64_t seed = 1;
   int jobs = Processors();
-  std::vector<std::string> files;
+  std::vector<std::string> files, may_constrain;
   CLI::App app("How tight the bounds of a search for shardings are.");
   app.add_option("--candidates", candidates);
   app.add_option("--seed", seed);
   app.add_option("--jobs", jobs);
+  app.add_option("--may-constrain", may_constrain)->allow_extra_args(false);
   app.add_option("files", files)->required();
   CLI11_PARSE(app, argc, argv);
   std::vector<std::vector<std::string>> table = {{"<program", "simulated", "partial", "above",
@@ -189,7 +195,7 @@ int Main(int argc, char** argv) {
                                                   "memory"}};
   Row all;
   for (const std::string& file : files) {
-    absl::StatusOr<Row> row = Bounds(candidates, jobs, seed).Of(file);
+    absl::StatusOr<Row> row = Bounds(candidates, jobs, seed, may_constrain).Of(file);
     if (!row.ok()) {
       std::fprintf(stderr, "%s: %s\n", file.c_str(), Message(row.status()).c_str());
       if (absl::IsInternal(row.status())) return 1;

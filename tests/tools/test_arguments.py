@@ -99,6 +99,7 @@ def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
         "prune": False,
         "keep_constraints": True,
         "may_donate": True,
+        "may_constrain": ("stream", "mlp/dot_general"),
         "store": tmp_path / "s.sqlite",
     }
     assert words_of_search(**given) == [
@@ -112,6 +113,8 @@ def test_words_of_a_search_for_shardings(tmp_path: pathlib.Path):
         "--all",
         "--keep-constraints",
         "--may-donate",
+        "--may-constrain=stream",
+        "--may-constrain=mlp/dot_general",
         f"--store={tmp_path / 's.sqlite'}",
     ]
     assert words_of_search() == words_of_search(fix=None, gap=0, axes=[], forbid={}) == []

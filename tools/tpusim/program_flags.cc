@@ -224,7 +224,8 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->check(IsTakenBy(sharding::ParseStatedConstraint));
   AddRepeated(app, "--constrain", flags.constraints, "VALUE=P('x', None)",
               "As if the program had a with_sharding_constraint on this value (a name that "
-              "`tpusim compile --emit sharded` shows, several, or a glob)")
+              "`tpusim compile --emit sharded` shows, several, or a glob; a name of "
+              "checkpoint_name; the end of a path of scopes)")
       ->check(IsTakenBy(sharding::ParseStatedConstraint));
   AddRepeated(app, "--remat", flags.remat, "NAME=saved|offloaded|recomputed",
               "As if jax.checkpoint had this policy on values of that name (checkpoint_name): of a "

@@ -81,9 +81,21 @@ absl::StatusOr<std::vector<results::Compared>> ComparedOf(const FindProblem& pro
 
 // The user's own options that are of the program and its machine, not of the search.
 std::vector<std::string> WordsOfRun() {
-  const std::set<std::string> of_search = {
-      "axes",  "fix",     "forbid",           "gap",        "all",  "seconds", "jobs", "store",
-      "price", "explain", "keep-constraints", "may-donate", "mesh", "config"};
+  const std::set<std::string> of_search = {"axes",
+                                           "fix",
+                                           "forbid",
+                                           "gap",
+                                           "all",
+                                           "seconds",
+                                           "jobs",
+                                           "store",
+                                           "price",
+                                           "explain",
+                                           "keep-constraints",
+                                           "may-donate",
+                                           "may-constrain",
+                                           "mesh",
+                                           "config"};
   std::vector<std::string> words;
   for (const std::string& word : ThisProducer().command_line) {
     if (!word.starts_with("--")) continue;
@@ -200,6 +212,12 @@ Command AddShard(CLI::App& parent) {
   app->add_flag("--keep-constraints", find.keeps_constraints,
                 "Leave the program's own sharding constraints as they are, by the names of axes; "
                 "otherwise they follow what is decided");
+  app->add_option("--may-constrain", find.may_constrain,
+                  "Look also for constraints on these values, whatever is decided: a name of "
+                  "checkpoint_name, the end of a path of scopes, or as --constrain has it; may be "
+                  "repeated")
+      ->type_name("VALUE")
+      ->allow_extra_args(false);
   CLI::Option* may_donate =
       app->add_flag("--may-donate", find.may_donate,
                     "Look also for what has all arguments donated, as by --donate");

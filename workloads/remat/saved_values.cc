@@ -158,12 +158,14 @@ bool PruneBarrier(Instruction* barrier) {
 
 Instruction* Keeper::Rounded(Instruction* forward) {
   const auto [at, is_new] = rounded_.try_emplace(forward, forward);
-  if (is_new && hlo::CheckpointName(*forward)) {
+  const std::optional<std::string> name = hlo::CheckpointName(*forward);
+  if (is_new && name) {
     hlo::RemoveCheckpointName(forward);
     if (forward->users().empty() || forward->opcode() != Opcode::kReducePrecision) {
       at->second = forward->operand(0);
       forward->ReplaceAllUsesWith(at->second);
     }
+    hlo::AddName(at->second, *name);
   }
   return at->second;
 }

@@ -12,7 +12,7 @@ namespace {
 bool SameChoices(const Space& a, const Space& b) {
   if (a.meshes() != b.meshes() || a.decisions() != b.decisions()) return false;
   for (size_t d = 0; d < a.decisions(); ++d) {
-    if (a.Decision(d).name != b.Decision(d).name) return false;
+    if (a.NameOf(d) != b.NameOf(d)) return false;
   }
   return true;
 }

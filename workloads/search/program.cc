@@ -83,8 +83,9 @@ std::vector<std::vector<std::string>> OwnAxesOf(const Instruction* argument,
 }
 
 // What is known of a form once its module is.
-absl::Status Fill(const target::Target& target, compiler::TripCounts& trips, Form& form) {
-  ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised));
+absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
+                  const std::vector<std::string>& constrainable, Form& form) {
+  ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
   const std::unique_ptr<hlo::Module> module = form.normalised.module->Clone();
@@ -175,7 +176,7 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
     form.remat = std::move(kept);
     ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
     if (program.forms.empty()) RETURN_IF_ERROR(Describe(form.normalised, program));
-    RETURN_IF_ERROR(Fill(target, trips, form));
+    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, form));
     program.forms.push_back(std::move(form));
   }
   if (options.may_donate) {

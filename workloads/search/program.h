@@ -31,6 +31,7 @@ struct Product {
 struct FormOptions {
   bool may_donate = false;                 // forms with all arguments donated
   std::vector<remat::StatedPolicy> remat;  // of all forms; other names vary
+  std::vector<std::string> constrainable;  // values that may get constraints, as they are called
 };
 
 struct Form {

@@ -21,7 +21,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
     std::vector<AxisSet>& any = any_.emplace_back(space.decisions(), 0);
     for (size_t d = 0; d < space.decisions(); ++d) {
-      for (const AxisSet axes : space.Choices(mesh, d)) any[d] |= axes;
+      for (const AxisSet axes : space.Choices(mesh, d)) any[d] |= axes & ~kAsDecided;
     }
   }
   using Key = std::pair<std::set<int32_t>, std::set<std::string>>;
@@ -45,7 +45,12 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     std::set<std::string> axes = anywhere;
     if (space.keeps_constraints())
       axes.insert(product.reach.axes.begin(), product.reach.axes.end());
-    products[key_of(product.reach.decisions, axes)] += product.seconds;
+    Key key = key_of(product.reach.decisions, axes);
+    for (const auto& [value, dim] : product.reach.named) {
+      const int32_t named = space.InSpace(NamedDim{value, dim});
+      if (named >= 0) key.first.insert(named);
+    }
+    products[std::move(key)] += product.seconds;
   }
   const auto& memories = program.imported.workload.argument_memory_kinds();
   for (size_t n = 0; n < program.forms[form].decisions.arguments.size(); ++n) {

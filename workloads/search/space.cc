@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <functional>
@@ -157,11 +156,23 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
   for (size_t d = 0; d < program.all.size(); ++d) {
     if (space.in_space_[d] < 0) space.leaders_[d] = LeaderOf(program, d, space.decisions_);
   }
+  for (size_t v = 0; v < program.named.size(); ++v) {
+    for (size_t d = 0; d < program.named[v].divisors.size(); ++d) {
+      if (program.named[v].divisors[d] == 1) continue;
+      space.named_.push_back({static_cast<int32_t>(v), static_cast<int32_t>(d)});
+    }
+  }
+  if (space.decisions() > kMostDecisions) {
+    return UserError(
+        fmt::format("--may-constrain: {} decisions and dimensions of values are more than {}: name "
+                    "fewer values",
+                    space.decisions(), kMostDecisions));
+  }
   std::erase_if(space.meshes_, [&](const MeshAxes& mesh) {
     std::vector<std::vector<AxisSet>> choices;
+    const AxisSet real = Real(mesh);
     for (const int32_t number : space.decisions_) {
       std::vector<AxisSet>& of = choices.emplace_back();
-      const AxisSet real = Real(mesh);
       for (AxisSet axes = 0; axes <= real; ++axes) {
         if ((axes & ~real) != 0) continue;
         if (program.all[number].divisor % SizeOf(mesh, axes) != 0) continue;
@@ -175,13 +186,20 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
       }
       if (of.empty()) return true;
     }
+    for (const NamedDim& named : space.named_) {
+      std::vector<AxisSet>& of = choices.emplace_back(1, kAsDecided);
+      const int64_t divisor = program.named[named.value].divisors[named.dim];
+      for (AxisSet axes = 0; axes <= real; ++axes) {
+        if ((axes & ~real) == 0 && divisor % SizeOf(mesh, axes) == 0) of.push_back(axes);
+      }
+    }
     space.choices_.push_back(std::move(choices));
     return false;
   });
   if (space.meshes_.empty()) {
     return UserError(NothingLeft(options.fixed, options.forbidden, MeshesOf(options)));
   }
-  space.together_.assign(space.decisions_.size(), 0);
+  space.together_.assign(space.decisions(), 0);
   for (const sharding::DecidedArgument& argument : program.arguments) {
     for (const int32_t a : argument.decisions) {
       for (const int32_t b : argument.decisions) {
@@ -189,6 +207,13 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
         if (in_a >= 0 && in_b >= 0 && in_a != in_b) {
           space.together_[in_a] |= uint64_t{1} << static_cast<uint32_t>(in_b);
         }
+      }
+    }
+  }
+  for (const NamedDim& a : space.named_) {
+    for (const NamedDim& b : space.named_) {
+      if (a.value == b.value && a.dim != b.dim) {
+        space.together_[space.InSpace(a)] |= uint64_t{1} << static_cast<uint32_t>(space.InSpace(b));
       }
     }
   }
@@ -206,20 +231,29 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
 bool Space::Possible(const std::vector<AxisSet>& axes) const {
   const size_t last = axes.size() - 1;
   for (size_t d = 0; d < last; ++d) {
-    if ((together_[last] >> d & 1) != 0 && (axes[d] & axes[last]) != 0) return false;
+    const AxisSet both = axes[d] & axes[last] & ~kAsDecided;
+    if ((together_[last] >> d & 1) != 0 && both != 0) return false;
   }
   return true;
 }
 
-bool Space::IsConstrained(const std::string& value) const {
-  return std::ranges::any_of(constrained_, [&](const std::string& pattern) {
-    return pattern == value || fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
-  });
+bool Space::IsConstrained(const std::string& value) const { return constrained_.contains(value); }
+
+std::string Space::NameOf(size_t d) const {
+  const NamedDim* named = Named(d);
+  if (named == nullptr) return Decision(d).name;
+  return fmt::format("{} {}", program_->named[named->value].name, named->dim);
+}
+
+int32_t Space::InSpace(const NamedDim& named) const {
+  const auto found = std::ranges::find(named_, named);
+  if (found == named_.end()) return -1;
+  return static_cast<int32_t>(decisions_.size() + static_cast<size_t>(found - named_.begin()));
 }
 
 double Space::Below(size_t mesh, size_t decided) const {
   double count = 1;
-  for (size_t d = decided; d < decisions_.size(); ++d) {
+  for (size_t d = decided; d < decisions(); ++d) {
     count *= static_cast<double>(choices_[mesh][d].size());
   }
   return count;

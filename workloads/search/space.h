@@ -3,6 +3,8 @@
 //   mesh         sizes for the named axes, in each order: all that fill the slice
 //   decisions    of each (sharding/decisions.h), the axes that split its dimensions, in the order
 //                of the mesh
+//   constraints  on values that are named for it, by dimension: as is decided, or any axes; and a
+//                value has a constraint where that is said of any of its dimensions
 //   settlements  of a candidate's conflicts: by propagation, or by constraints that give the axis
 //                to the one or to the other decision, for the three with the most bytes
 //
@@ -13,12 +15,13 @@
 // A candidate has a choice of each. It is not possible where an axis would split two dimensions of
 // one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
 //
-// What is counted are choices of mesh and decisions; those that are excluded are so with all
-// settlements of their conflicts.
+// What is counted are choices of mesh, decisions and constraints; those that are excluded are so
+// with all settlements of their conflicts.
 #ifndef TPUSIM_WORKLOADS_SEARCH_SPACE_H_
 #define TPUSIM_WORKLOADS_SEARCH_SPACE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,8 @@ namespace tpusim::search {
 
 // A set of axes of a mesh: bit i is axis i.
 using AxisSet = uint32_t;
+// Of a dimension of a named value: what splits it follows from the decisions.
+constexpr AxisSet kAsDecided = AxisSet{1} << 31;
 
 using MeshAxes = std::vector<sharding::MeshAxis>;
 // "data=16,model=16", as --mesh has it.
@@ -45,8 +50,8 @@ struct SpaceOptions {
   // decisions have it.
   bool keeps_constraints = false;
   std::vector<StatedDims> fixed, forbidden;
-  // Values, by name or glob, for which constraints are stated beside: candidates state none.
-  std::vector<std::string> constrained;
+  // Values for which constraints are stated beside: candidates state none.
+  std::set<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
   // arguments, are none of the space.
   double least_share = sharding::kLeastShare;
@@ -56,8 +61,8 @@ struct SpaceOptions {
 enum class Settled : int8_t { kByPropagation, kFirst, kSecond };
 
 struct Candidate {
-  int32_t mesh = 0;                // of the space
-  std::vector<AxisSet> axes;       // by decision of the space
+  int32_t mesh = 0;           // of the space
+  std::vector<AxisSet> axes;  // by decision of the space, dimensions of named values at the end
   std::vector<Settled> conflicts;  // by conflict of the space; none: all by propagation
   int32_t form = 0;                // of the program
 
@@ -70,18 +75,35 @@ struct OpenConflict {
   int32_t conflict = 0;           // of the program's
 };
 
+// A dimension of a value that may get a constraint.
+struct NamedDim {
+  int32_t value = 0;  // of the program's named values
+  int32_t dim = 0;
+
+  bool operator==(const NamedDim&) const = default;
+};
+
 class Space {
  public:
   // Errors: a decision that is fixed has no such choice on any mesh, or all are forbidden; names
-  // of arguments that the program has not.
+  // of arguments that the program has not; more decisions than a space can have.
   static absl::StatusOr<Space> Of(const sharding::Decisions& program, const SpaceOptions& options);
 
   const sharding::Decisions& program() const { return *program_; }
   const std::vector<MeshAxes>& meshes() const { return meshes_; }
-  size_t decisions() const { return decisions_.size(); }
-  // The program's decision that decision `d` of the space is.
+  // Those of the program and, behind them, one for each dimension of a named value.
+  size_t decisions() const { return decisions_.size() + named_.size(); }
+  const std::vector<NamedDim>& named() const { return named_; }
+  // The program's decision that decision `d` of the space is, if it is one of those.
   const sharding::Decision& Decision(size_t d) const { return program_->all[decisions_[d]]; }
-  int32_t NumberOf(size_t d) const { return decisions_[d]; }
+  // Of decision `d` of the space; null: it is one of the program's.
+  const NamedDim* Named(size_t d) const {
+    return d < decisions_.size() ? nullptr : &named_[d - decisions_.size()];
+  }
+  // "state.weights['up'] 1", "context 2": a dimension.
+  std::string NameOf(size_t d) const;
+  // The space's number of a dimension of a named value; -1: nothing can split it.
+  int32_t InSpace(const NamedDim& named) const;
   // The space's number of a decision of the program; -1: it is none of the space.
   int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
   // Of that which it follows, of itself if it is one of the space; -1: it is left whole.
@@ -104,11 +126,12 @@ class Space {
   const sharding::Decisions* program_ = nullptr;
   std::vector<MeshAxes> meshes_;
   std::vector<int32_t> decisions_, in_space_, leaders_;
+  std::vector<NamedDim> named_;
   std::vector<std::vector<std::vector<AxisSet>>> choices_;  // by mesh, by decision
   std::vector<uint64_t> together_;  // by decision, those that share an argument, as bits
   std::vector<OpenConflict> conflicts_;
   bool keeps_constraints_ = false;
-  std::vector<std::string> constrained_;
+  std::set<std::string> constrained_;
 };
 
 }  // namespace tpusim::search

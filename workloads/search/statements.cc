@@ -92,6 +92,26 @@ AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
   return dividing;
 }
 
+// What is chosen for each dimension of a named value.
+std::vector<AxisSet> ChosenFor(const Space& space, const Candidate& candidate, int32_t value) {
+  std::vector<AxisSet> chosen;
+  for (size_t d = 0; d < space.program().named[value].divisors.size(); ++d) {
+    const int32_t number = space.InSpace(NamedDim{value, static_cast<int32_t>(d)});
+    chosen.push_back(number < 0 ? kAsDecided : candidate.axes[number]);
+  }
+  return chosen;
+}
+
+// An axis that is chosen for a dimension splits no other one.
+std::vector<AxisSet> With(const std::vector<AxisSet>& chosen, std::vector<AxisSet> decided) {
+  AxisSet taken = 0;
+  for (const AxisSet axes : chosen) taken |= axes == kAsDecided ? 0 : axes;
+  for (size_t d = 0; d < decided.size(); ++d) {
+    decided[d] = chosen[d] == kAsDecided ? decided[d] & ~taken : chosen[d];
+  }
+  return decided;
+}
+
 }  // namespace
 
 std::string SpecText(const Dims& dims) {
@@ -117,21 +137,33 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
     statements.arguments.push_back(
         Stated(argument.name, NamesOf(statements.mesh, split(argument.decisions, argument.shape))));
   }
-  std::map<std::string, const sharding::Place*> places;
+  // By value, how it is split.
+  std::map<std::string, std::pair<const sharding::Place*, std::vector<AxisSet>>> places;
+  const auto as_decided = [&](const sharding::Place& place) {
+    places[place.value] = {&place, split(place.decisions, place.shape)};
+  };
   if (!space.keeps_constraints()) {
-    for (const sharding::Place& place : space.program().constraints) places[place.value] = &place;
+    for (const sharding::Place& place : space.program().constraints) as_decided(place);
   }
   for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
     if (candidate.conflicts[c] == Settled::kByPropagation) continue;
     const int32_t conflict = space.conflicts()[c].conflict;
     for (const sharding::Place& place : space.program().conflicts[conflict].places) {
-      places[place.value] = &place;
+      as_decided(place);
     }
   }
-  for (const auto& [value, place] : places) {
+  for (size_t v = 0; v < space.program().named.size(); ++v) {
+    const sharding::NamedValue& named = space.program().named[v];
+    const std::vector<AxisSet> chosen = ChosenFor(space, candidate, static_cast<int32_t>(v));
+    if (std::ranges::all_of(chosen, [](AxisSet axes) { return axes == kAsDecided; })) continue;
+    for (const sharding::Place& place : named.places) {
+      places[place.value] = {&place, With(chosen, split(place.decisions, place.shape))};
+    }
+  }
+  for (const auto& [value, said] : places) {
     if (space.IsConstrained(value)) continue;
-    statements.constraints.push_back(
-        Stated(value, NamesOf(statements.mesh, split(place->decisions, place->shape))));
+    const auto& [place, axes] = said;
+    statements.constraints.push_back(Stated(value, NamesOf(statements.mesh, axes)));
     statements.places.push_back(*place);
   }
   return statements;
@@ -149,8 +181,9 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
   std::vector<Candidate> candidates;
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
     Candidate candidate{static_cast<int32_t>(mesh), {}, {}};
-    for (const std::optional<std::vector<std::string>>& names : said) {
-      AxisSet& axes = candidate.axes.emplace_back(0);
+    for (size_t d = 0; d < said.size(); ++d) {
+      const std::optional<std::vector<std::string>>& names = said[d];
+      AxisSet& axes = candidate.axes.emplace_back(space.Named(d) != nullptr ? kAsDecided : 0);
       for (size_t i = 0; names && i < space.meshes()[mesh].size(); ++i) {
         const sharding::MeshAxis& axis = space.meshes()[mesh][i];
         if (axis.size > 1 && std::ranges::find(*names, axis.name) != names->end()) {
@@ -173,9 +206,12 @@ std::string ToString(const Program& program, const Space& space, const Candidate
   std::vector<std::string> parts = {ToString(mesh)};
   if (!form.empty()) parts.push_back(form);
   for (size_t d = 0; d < space.decisions(); ++d) {
-    if (candidate.axes[d] == 0) continue;
-    parts.push_back(fmt::format("{}: {}", space.Decision(d).name,
-                                fmt::join(NamesOf(mesh, candidate.axes[d]), ",")));
+    const AxisSet axes = candidate.axes[d];
+    if (axes == (space.Named(d) != nullptr ? kAsDecided : 0)) continue;
+    const std::vector<std::string> names = NamesOf(mesh, axes);
+    parts.push_back(
+        fmt::format("{}: {}", space.NameOf(d),
+                    names.empty() ? "whole" : fmt::format("{}", fmt::join(names, ","))));
   }
   for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
     if (candidate.conflicts[c] == Settled::kByPropagation) continue;

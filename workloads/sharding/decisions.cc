@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/sharding/named_values.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
 
@@ -57,7 +58,7 @@ class Finder {
         classes_(first_.back()),
         reach_(first_.back()) {}
 
-  Decisions Run() {
+  absl::StatusOr<Decisions> Run(const std::vector<std::string>& named) {
     for (const Op& op : graph_.ops) Tie(op);
     TieLayers();
     TieLoops();
@@ -66,6 +67,7 @@ class Finder {
     FindArguments();
     FindConflicts();
     FindConstraints();
+    RETURN_IF_ERROR(FindNamed(named));
     FindProducts();
     return std::move(result_);
   }
@@ -282,8 +284,7 @@ class Finder {
         ++conflict.values;
         conflict.bytes += shape.ByteSize();
         if (!made_here || before.contains(pair)) continue;
-        conflict.places.push_back(
-            {i.name(), i.SourceLocation(), i.op_name(), shape, decisions, false});
+        conflict.places.push_back(PlaceOf(i));
       }
     });
     for (auto& [pair, conflict] : found) result_.conflicts.push_back(std::move(conflict));
@@ -295,10 +296,46 @@ class Finder {
       const auto said = in_.annotations.find(i);
       if (said == in_.annotations.end() || !i->shape().IsArray()) continue;
       if (!in_.constraints.contains(i) && !said->second.is_result) continue;
-      result_.constraints.push_back({i->name(), i->SourceLocation(), i->op_name(), i->shape(),
-                                     DecisionsOf(i->shape(), graph_.Values(i)[0]),
-                                     said->second.is_result});
+      result_.constraints.push_back(PlaceOf(*i, said->second.is_result));
     }
+  }
+
+  // Of an array.
+  Place PlaceOf(const Instruction& i, bool is_result = false) {
+    return {i.name(),
+            i.SourceLocation(),
+            i.op_name(),
+            i.shape(),
+            DecisionsOf(i.shape(), graph_.Values(&i)[0]),
+            is_result};
+  }
+
+  absl::Status FindNamed(const std::vector<std::string>& names) {
+    if (names.empty()) return absl::OkStatus();
+    const NamedValues values(in_);
+    for (const std::string& name : names) {
+      const auto number = static_cast<int32_t>(result_.named.size());
+      NamedValue& named = result_.named.emplace_back();
+      named.name = name;
+      for (const Instruction* value : values.Find(name)) {
+        const std::vector<int64_t>& dims = value->shape().dims;
+        if (named.places.empty()) named.divisors.assign(dims.size(), 0);
+        if (dims.size() != named.divisors.size()) {
+          return UserError(fmt::format(
+              "--may-constrain {}: {} has {} dimensions, {} has {}; what is constrained together "
+              "has as many",
+              name, named.places[0].value, named.divisors.size(), value->name(), dims.size()));
+        }
+        for (size_t d = 0; d < dims.size(); ++d) {
+          named.divisors[d] = std::gcd(named.divisors[d], dims[d]);
+          named_dims_.emplace_back(DimOf(graph_.Values(value)[0], d),
+                                   std::pair(number, static_cast<int32_t>(d)));
+        }
+        named.places.push_back(PlaceOf(*value));
+      }
+      if (named.places.empty()) return values.Missing("--may-constrain " + name, name);
+    }
+    return absl::OkStatus();
   }
 
   void FindProducts() {
@@ -308,6 +345,9 @@ class Finder {
       const auto decision = number_of_.find(classes_.Find(dim));
       if (decision != number_of_.end())
         of_root[reach_.Find(dim)].decisions.insert(decision->second);
+    }
+    for (const auto& [dim, of_named] : named_dims_) {
+      of_root[reach_.Find(dim)].named.insert(of_named);
     }
     for (const auto& [value, said] : in_.annotations) {
       if (value->opcode() == hlo::Opcode::kParameter && value->parent() == in_.module->entry()) {
@@ -337,6 +377,7 @@ class Finder {
           if (found == of_root.end()) continue;
           reach.decisions.insert(found->second.decisions.begin(), found->second.decisions.end());
           reach.axes.insert(found->second.axes.begin(), found->second.axes.end());
+          reach.named.insert(found->second.named.begin(), found->second.named.end());
         }
       }
       result_.products.emplace_back(op.instruction->name(), std::move(reach));
@@ -350,6 +391,8 @@ class Finder {
   Classes reach_;    // by all loops
   std::map<int32_t, Decision> found_;
   std::map<int32_t, int32_t> number_of_;  // of a class, in the result
+  // Of named values: a dimension of theirs, and which it is of which of them.
+  std::vector<std::pair<int32_t, std::pair<int32_t, int32_t>>> named_dims_;
   Decisions result_;
   mutable std::vector<Instruction*> arguments_;
 };
@@ -368,10 +411,11 @@ std::string WithoutNumbers(const std::string& name) {
   return text;
 }
 
-absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module) {
+absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module,
+                                        const std::vector<std::string>& named) {
   PropagationGraph graph(module, /*on_any_mesh=*/true);
   RETURN_IF_ERROR(graph.Build());
-  return Finder(module, graph).Run();
+  return Finder(module, graph).Run(named);
 }
 
 std::string ToString(const Decisions& decisions) {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -73,11 +74,21 @@ struct Conflict {
   std::vector<Place> places;
 };
 
+// Values that a constraint may be put on, whatever is decided: all that a user calls by one name.
+struct NamedValue {
+  std::string name;  // as it was asked for
+  std::vector<Place> places;
+  // By dimension: what may split it, of all of them; 1: nothing.
+  std::vector<int64_t> divisors;
+};
+
 // What can split an operation of the program: decisions about any of its dimensions, also where
-// only a part of one is meant, and the axes that the program itself states for such dimensions.
+// only a part of one is meant, the axes that the program itself states for such dimensions, and
+// constraints on named values.
 struct Reach {
   std::set<int32_t> decisions;
   std::set<std::string> axes;
+  std::set<std::pair<int32_t, int32_t>> named;  // value, dimension
 };
 
 struct Decisions {
@@ -85,12 +96,16 @@ struct Decisions {
   std::vector<DecidedArgument> arguments;  // of the program, in order
   std::vector<Conflict> conflicts;         // with the most bytes first
   std::vector<Place> constraints;          // that the program has, and results that it says
+  std::vector<NamedValue> named;           // those that are asked for
   // By name of the dots and convolutions of the normalised module.
   std::vector<std::pair<std::string, Reach>> products;
 };
 
-// Error: an operation without a rule.
-absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module);
+// `named`: what values are called (named_values.h) that may get constraints of their own. Errors:
+// an operation without a rule; a name that no array has, or arrays with different numbers of
+// dimensions.
+absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module,
+                                        const std::vector<std::string>& named = {});
 
 // "params['layers'][3]['up']" as "params['layers'][*]['up']".
 std::string WithoutNumbers(const std::string& name);

@@ -93,6 +93,7 @@ class Normaliser {
       Sweep(computation);
     }
     DropUnreachable();
+    CollectNames();
     if (mesh().size() > 1) {
       for (Computation* computation : out_.partitioned) {
         SplitConstants(computation, &out_.constant_copies);
@@ -135,6 +136,18 @@ class Normaliser {
     module_.RemoveUnreachable();
     std::erase_if(out_.partitioned,
                   [&](const Computation* computation) { return !present.contains(computation); });
+  }
+
+  void CollectNames() {
+    for (Computation* computation : module_.computations()) {
+      for (Instruction* instruction : computation->instructions()) {
+        for (std::string& name : hlo::TakeNames(instruction)) {
+          if (partitioned_.contains(computation)) {
+            out_.names.emplace_back(instruction, std::move(name));
+          }
+        }
+      }
+    }
   }
 
   // Loops and branches; a computation with two callers is copied, so that each
@@ -201,6 +214,7 @@ class Normaliser {
       out_.constraints.insert(copy);
       it->second.is_result = is_result && marker->parent() == module_.entry();
     }
+    hlo::MoveNames(marker, copy);
     Retire(marker, copy);
     return absl::OkStatus();
   }
@@ -236,6 +250,7 @@ class Normaliser {
                           : says("BACKWARD", '2') ? Flow::kBackward
                           : says("BOTH", '3')     ? Flow::kBoth
                                                   : Flow::kNone;
+    hlo::MoveNames(marker, copy);
     Retire(marker, copy);
     return absl::OkStatus();
   }
@@ -531,8 +546,8 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
   normalised.module = std::move(module);
   // An order of the whole program's instructions is none of a device's.
   for (Computation* c : normalised.module->computations()) c->set_schedule({});
-  hlo::DropCheckpointNames(*normalised.module);
   RETURN_IF_ERROR(InlinePlainCalls(*normalised.module));
+  hlo::DropCheckpointNames(*normalised.module);
   RETURN_IF_ERROR(Normaliser(&normalised).Run());
   normalised.module->Cleanup();
   return normalised;

@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +47,8 @@ struct NormalisedModule {
   // Copies over which axes flow one way only, or not at all.
   std::unordered_map<const hlo::Instruction*, Flow> barriers;
   ConstantCopies constant_copies;
+  // Values that the program names (checkpoint_name), one by one, in the order of the program.
+  std::vector<std::pair<const hlo::Instruction*, std::string>> names;
 };
 
 // Puts what calls call in their places, but for the bodies of manual regions. Error: a module that

@@ -59,6 +59,7 @@ NormalisedModule CopyOf(const NormalisedModule& of) {
   for (const auto& [constant, original] : of.constant_copies) {
     copy.constant_copies.emplace_back(twin(constant), twin(original));
   }
+  for (const auto& [value, name] : of.names) copy.names.emplace_back(twin(value), name);
   return copy;
 }
 

@@ -2,18 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
-#include "configs/names.h"
 #include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "workloads/sharding/axes.h"
+#include "workloads/sharding/named_values.h"
 #include "workloads/sharding/normalise.h"
 
 namespace tpusim::sharding {
@@ -194,37 +191,11 @@ absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
                               NormalisedModule& module) {
   if (constraints.empty()) return absl::OkStatus();
   // Those of the program, not the copies that constraints add.
-  std::vector<Instruction*> arrays;
-  std::unordered_map<std::string, Instruction*> by_name;
-  for (Computation* computation : module.partitioned) {
-    for (Instruction* instruction : computation->PostOrder()) {
-      if (!instruction->shape().IsArray()) continue;
-      arrays.push_back(instruction);
-      by_name.emplace(instruction->name(), instruction);
-    }
-  }
-  // Names of values are looked up: a constraint on equal layers lists one for each.
-  const auto named = [&](const std::string& pattern) {
-    std::vector<Instruction*> found;
-    if (const auto it = by_name.find(pattern); it != by_name.end()) return std::vector{it->second};
-    std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(found), [&](Instruction* array) {
-      return fnmatch(pattern.c_str(), array->name().c_str(), 0) == 0;
-    });
-    return found;
-  };
+  const NamedValues values(module);
   for (const StatedConstraint& stated : constraints) {
     for (const std::string& pattern : stated.values) {
-      const std::vector<Instruction*> found = named(pattern);
-      if (found.empty()) {
-        std::vector<std::string> names;
-        for (const Instruction* array : arrays) names.push_back(array->name());
-        const std::string nearest = configs::Nearest(pattern, names);
-        return UserError(fmt::format(
-            "--constrain {}: no array of the program has the name '{}'{}; `tpusim compile --emit "
-            "sharded` lists them",
-            stated.text, pattern,
-            nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
-      }
+      const std::vector<Instruction*> found = values.Find(pattern);
+      if (found.empty()) return values.Missing("--constrain " + stated.text, pattern);
       for (Instruction* value : found) {
         ASSIGN_OR_RETURN(const Sharding sharding,
                          ShardingOf("--constrain", stated, *value, module.mesh.mesh));

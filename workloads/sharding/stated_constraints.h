@@ -3,9 +3,9 @@
 // A constraint is put into the normalised module as if the program had a
 // `jax.lax.with_sharding_constraint` there: a copy of the value, closed, that all its users take
 // instead. Propagation then goes on from it. Where the program has a constraint itself, or says how
-// its result is sharded, that is replaced. VALUE is the name that `tpusim compile --emit sharded`
-// shows, several of them (the same place of equal layers), or a glob. SHARDING is written as a
-// PartitionSpec, P('x', None, ('y', 'z')), or as tpusim prints it, [{x}, {}, {y,z}].
+// its result is sharded, that is replaced. VALUE is what the value is called (named_values.h), or
+// several of these with commas. SHARDING is written as a PartitionSpec, P('x', None, ('y', 'z')),
+// or as tpusim prints it, [{x}, {}, {y,z}].
 #ifndef TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
 #define TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
 

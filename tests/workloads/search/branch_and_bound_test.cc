@@ -75,6 +75,19 @@ TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
   EXPECT_EQ(exhaustive.tally.rates, 0);
 }
 
+TEST(BranchAndBound, FindsTheBestConstraintOnANamedValue) {
+  const Program program = TwoProducts("", {"dot"});
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const RateBound rates(program, space);
+  BranchAndBound::Options all = Roomy();
+  all.all = true;
+  const Searched exhaustive = SearchAll(space, rates, all);
+  const Searched bounded = SearchAll(space, rates, Roomy());
+  EXPECT_EQ(bounded.best.verdict.step, exhaustive.best.verdict.step);
+  EXPECT_EQ(bounded.lower_bound, bounded.best.verdict.step);
+  EXPECT_LT(bounded.judged, exhaustive.judged);
+}
+
 TEST(BranchAndBound, AGapIsKept) {
   const Program program = TwoProducts();
   const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
@@ -138,6 +151,22 @@ TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
   EXPECT_NEAR(share({1, 1, 0}), 1.0 / 2, 1e-3);  // one axis splits a product once
   EXPECT_NEAR(share({1, 2, 0}), 1.0 / 8, 1e-3);
   EXPECT_NEAR(share({1, 0}), 1.0 / 8, 1e-3);  // the last one is open
+}
+
+// A constraint may split what no argument does.
+TEST(RateBound, AConstraintOnANamedValueMaySplitItsProducts) {
+  const Program program = TwoProducts("", {"dot"});
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const RateBound rates(program, space);
+  double one_device = 0;
+  for (const Product& product : program.forms[0].products) one_device += product.seconds;
+  const auto share = [&](const std::vector<AxisSet>& decided) {
+    return ToSeconds(rates.Time(1, decided)) / one_device;  // x=2,y=4
+  };
+  EXPECT_NEAR(share({0, 0, 0}), 1.0 / 8, 1e-3);  // what is named is open
+  EXPECT_NEAR(share({0, 0, 0, kAsDecided, kAsDecided}), 1, 1e-3);
+  EXPECT_NEAR(share({0, 0, 0, 1, kAsDecided}), 1.0 / 2, 1e-3);
+  EXPECT_NEAR(share({0, 0, 0, 1, 2}), 1.0 / 8, 1e-3);
 }
 
 TEST(RateBound, ArgumentsTakeWhatIsLeftOfThem) {

@@ -19,7 +19,9 @@ namespace tpusim::search {
 
 // y[b, d] = x[b, d] + (x[b, d] up[d, f]) down[f, d] with b = 64, d = 256, f = 512: three decisions,
 // of f, of d and of b in the order of their bytes. The products take as long, each.
-inline Program TwoProducts(const std::string& constraint = "") {
+// `constrainable`: values that may get constraints; the first product is called "dot".
+inline Program TwoProducts(const std::string& constraint = "",
+                           std::vector<std::string> constrainable = {}) {
   sharding::ShardedTestModule m;
   const auto argument = [&](const std::string& name, std::vector<int64_t> dims) {
     hlo::Instruction* made = m.Argument(hlo::F32(std::move(dims)), "");
@@ -32,10 +34,12 @@ inline Program TwoProducts(const std::string& constraint = "") {
   hlo::Instruction* h = m.Dot(x, up, {64, 512});
   if (!constraint.empty()) h = m.Constrain(h, constraint);
   m.Add(hlo::Opcode::kAdd, hlo::F32({64, 256}), {x, m.Dot(h, down, {64, 256})});
+  FormOptions options;
+  options.constrainable = std::move(constrainable);
   hlo::ImportedWorkload imported;
   imported.module = m.module().Clone();
   absl::StatusOr<Program> program =
-      ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {});
+      ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}, options);
   EXPECT_TRUE(program.ok()) << program.status();
   return *std::move(program);
 }

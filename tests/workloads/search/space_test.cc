@@ -176,6 +176,55 @@ TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P('x', 'y')");
 }
 
+// h[b, f]: as is decided, or by any axes; an axis once.
+TEST(Space, ANamedValueHasChoicesOfItsOwn) {
+  const Program program = TwoProducts("", {"dot"});
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  ASSERT_EQ(space.decisions(), 5u);
+  EXPECT_EQ(space.NameOf(3), "dot 0");
+  EXPECT_EQ(space.NameOf(4), "dot 1");
+  EXPECT_THAT(space.Choices(1, 4), ElementsAre(kAsDecided, 0, 1, 2, 3));
+  EXPECT_EQ(space.Count(), 8 * 9 + 2 * 64 * 25);
+  EXPECT_TRUE(space.Possible({0, 0, 0, kAsDecided, kAsDecided}));
+  EXPECT_TRUE(space.Possible({3, 0, 0, 3, kAsDecided}));
+  EXPECT_TRUE(space.Possible({0, 0, 0, 1, 2}));
+  EXPECT_FALSE(space.Possible({0, 0, 0, 1, 3}));
+}
+
+TEST(Statements, AConstraintOnANamedValue) {
+  const Program program = TwoProducts("", {"dot"});
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  Candidate candidate{1, {0, 0, 0, kAsDecided, kAsDecided}, {}};
+  candidate.axes[DecisionOf(space, "x 0")] = 3;
+  const auto spec = [&](AxisSet rows, AxisSet columns) {
+    candidate.axes[3] = rows;
+    candidate.axes[4] = columns;
+    const Statements statements = StatementsOf(space, candidate);
+    return statements.constraints.empty() ? "" : statements.constraints[0].text;
+  };
+  EXPECT_EQ(spec(kAsDecided, kAsDecided), "");
+  EXPECT_EQ(spec(0, kAsDecided), "dot=P()");
+  // What splits the columns splits the rows no more.
+  EXPECT_EQ(spec(kAsDecided, 2), "dot=P('x', 'y')");
+  EXPECT_EQ(spec(2, 1), "dot=P('y', 'x')");
+  EXPECT_EQ(spec(kAsDecided, 0), "dot=P(('x', 'y'))");
+  EXPECT_THAT(ToString(program, space, candidate), HasSubstr("dot 1: whole"));
+}
+
+TEST(Space, WhatMayBeConstrainedIsInTheProgram) {
+  hlo::ImportedWorkload imported;
+  sharding::ShardedTestModule m;
+  m.Dot(m.Argument(hlo::F32({8, 16}), ""), m.Argument(hlo::F32({16, 8}), ""), {8, 8});
+  imported.module = m.module().Clone();
+  FormOptions options;
+  options.constrainable = {"dut"};
+  const absl::StatusOr<Program> program =
+      ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}, options);
+  EXPECT_THAT(Message(program.status()),
+              HasSubstr("--may-constrain dut: no array of the program has the name 'dut', the "
+                        "nearest is 'dot'"));
+}
+
 TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   const Program program = TwoProducts("[{\"x\"}, {}]");
   SpaceOptions options = OverTwoAxes();

@@ -267,6 +267,7 @@ def shard(
     prune: bool = True,
     keep_constraints: bool = False,
     may_donate: bool = False,
+    may_constrain: str | Sequence[str] = (),
     price: float | None = None,
     store: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
@@ -295,6 +296,9 @@ def shard(
       keep_constraints: leave the sharding constraints of the program as they are, by the names of
         axes; otherwise they follow what is decided.
       may_donate: look also for what has all arguments donated.
+      may_constrain: look also for sharding constraints on these values, whatever is decided: names
+        of `checkpoint_name`, ends of paths of scopes such as "decoder/mlp/dot_general", lines with
+        a `with_sharding_constraint` such as "model.py:42". Each takes a constraint as a whole.
       price: of a chip for an hour, in any currency.
       store: an SQLite file of what is known of candidates; a search that is repeated goes on from
         there.
@@ -318,6 +322,7 @@ def shard(
         prune=prune,
         keep_constraints=keep_constraints,
         may_donate=may_donate,
+        may_constrain=may_constrain,
         store=store,
     )
     if price is not None:
@@ -347,6 +352,7 @@ def words_of_search(
     prune: bool = True,
     keep_constraints: bool = False,
     may_donate: bool = False,
+    may_constrain: str | Sequence[str] = (),
     store: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """The arguments of `shard` that decide what is found as options of the command line.
@@ -365,6 +371,9 @@ def words_of_search(
     words += [] if checks.flag("prune", prune) else ["--all"]
     words += ["--keep-constraints"] if checks.flag("keep_constraints", keep_constraints) else []
     words += ["--may-donate"] if checks.flag("may_donate", may_donate) else []
+    expected = 'names of values, such as ["attention_out"]'
+    named = checks.words("may_constrain", may_constrain, expected)
+    words += [f"--may-constrain={name}" for name in named]
     if store is not None:
         words.append(f"--store={files.check_target(store, 'store')}")
     return words

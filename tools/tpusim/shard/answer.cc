@@ -216,11 +216,12 @@ Json ToJson(const FindProblem& problem, const Found& found) {
   }
   for (const sharding::MeshAxis& axis : statements.mesh) j["mesh"][axis.name] = axis.size;
   for (size_t d = 0; d < space.decisions(); ++d) {
+    if (found.candidate.axes[d] == search::kAsDecided) continue;
     Json axes = Json::array();
     for (size_t i = 0; i < statements.mesh.size(); ++i) {
       if ((found.candidate.axes[d] >> i & 1) != 0) axes.push_back(statements.mesh[i].name);
     }
-    j["decisions"][space.Decision(d).name] = std::move(axes);
+    j["decisions"][space.NameOf(d)] = std::move(axes);
   }
   for (const sharding::StatedConstraint& stated : statements.arguments) {
     j["arguments"][stated.values[0]] = stated.dims;
@@ -444,6 +445,12 @@ std::string ExplainedText(const FindProblem& problem) {
     text += fmt::format("{:<14} {}: as it is", "forms", forms.size());
     for (size_t n = 1; n < forms.size(); ++n) text += "; " + NameOf(forms[n]);
     text += "\n";
+  }
+  for (const sharding::NamedValue& named : space.program().named) {
+    const sharding::Place& place = named.places[0];
+    text += fmt::format("{:<14} {}: {} value{} such as {} {}\n", "may constrain", named.name,
+                        named.places.size(), named.places.size() == 1 ? "" : "s", place.value,
+                        place.shape.ToString());
   }
   if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));
   for (const auto& [leader, count] : followers) {

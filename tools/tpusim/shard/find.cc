@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "configs/chip_schema.h"
@@ -24,6 +25,7 @@
 #include "workloads/search/forest.h"
 #include "workloads/search/rate_bound.h"
 #include "workloads/search/statements.h"
+#include "workloads/sharding/named_values.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {
@@ -60,6 +62,20 @@ std::vector<std::string> AxesOf(const FindOptions& options, const search::Progra
     if (std::ranges::find(axes, name) == axes.end()) axes.emplace_back(name);
   }
   return axes;
+}
+
+// The values of a form that the user states constraints for.
+std::set<std::string> ConstrainedIn(const search::Form& form,
+                                    const std::vector<sharding::StatedConstraint>& constraints) {
+  std::set<std::string> constrained;
+  if (constraints.empty()) return constrained;
+  const sharding::NamedValues values(form.normalised);
+  for (const sharding::StatedConstraint& stated : constraints) {
+    for (const std::string& pattern : stated.values) {
+      for (const hlo::Instruction* value : values.Find(pattern)) constrained.insert(value->name());
+    }
+  }
+  return constrained;
 }
 
 // What verdicts depend on.
@@ -270,6 +286,7 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   search::FormOptions forms;
   forms.remat = problem->compile.remat;
   forms.may_donate = options.may_donate && !options.program.donate;
+  forms.constrainable = options.may_constrain;
   ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
                                                        problem->compile.trip_counts, forms));
   search::SpaceOptions space;
@@ -277,12 +294,10 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   space.mesh = problem->compile.mesh;
   space.axes = AxesOf(options, problem->program);
   space.keeps_constraints = options.keeps_constraints;
-  for (const sharding::StatedConstraint& stated : problem->compile.constraints) {
-    space.constrained.insert(space.constrained.end(), stated.values.begin(), stated.values.end());
-  }
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
   for (const search::Form& form : problem->program.forms) {
+    space.constrained = ConstrainedIn(form, problem->compile.constraints);
     ASSIGN_OR_RETURN(search::Space of_form, search::Space::Of(form.decisions, space));
     problem->spaces.push_back(std::move(of_form));
   }

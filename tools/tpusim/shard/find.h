@@ -26,8 +26,9 @@ struct FindOptions {
   int jobs = 1;
   std::string store;  // "" = none
   bool keeps_constraints = false;
-  bool all = false;         // simulate also what cannot be the best
-  bool may_donate = false;  // candidates may have all arguments donated
+  bool all = false;                        // simulate also what cannot be the best
+  bool may_donate = false;                 // candidates may have all arguments donated
+  std::vector<std::string> may_constrain;  // values that candidates may have constraints for
   ProgramFlags program;
   MachineFlags machine;
 };

@@ -78,7 +78,7 @@ def search(
         it those of `build`; `results.best.found` has them. No candidate is pruned then.
       find: arguments of `tpusim.shard` for each candidate: `axes`, `fix`, `forbid`, `gap` (0.02
         unless given), `seconds` (60), `prune`, `keep_constraints`, `may_donate`,
-        `store` (not that of the search). One process works on a candidate.
+        `may_constrain`, `store` (not that of the search). One process works on a candidate.
       store: an SQLite file of results, which a search that is repeated or continued does not
         simulate again; None keeps them in memory.
       engine: where to work: None for all cores of this machine, an executor, a `Client` of Dask, or
