@@ -140,7 +140,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
 
   FastestKernel fastest(target);
   const int64_t most = std::max<int64_t>(1, cost.bytes.value() / kMiB * 4);
-  for (int64_t parts : CandidateCounts(most, int64_t{1} << 16)) {
+  for (int64_t parts : CandidateCounts(most, most)) {
     isa::Kernel kernel;
     kernel.grid = {{parts, 1.0}};
     const auto add = [&](isa::WindowKind kind, Bytes bytes) {

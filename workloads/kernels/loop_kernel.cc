@@ -114,19 +114,19 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   }
 
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
-  constexpr int64_t kMaxSteps = 1 << 16;
-  std::vector<int64_t> counts =
-      CandidateCounts(std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes)), kMaxSteps);
+  // Windows of one register are the smallest.
+  const int64_t smallest = std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes));
+  std::vector<int64_t> counts = CandidateCounts(smallest, smallest);
   // A product on the vector units is tiled like one on the arrays.
   const bool product = view.FindMember(IsProduct) != nullptr;
-  const int64_t fewest = product ? 1 : std::min(FewestSteps(view, target), kMaxSteps);
-  const int64_t most = MostSteps(view, target, kMaxSteps);
+  const int64_t fewest = product ? 1 : FewestSteps(view, target);
+  const int64_t most = MostSteps(view, target, std::max(smallest, fewest));
   std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
   const std::optional<StatedWindows> stated = StatedWindowsOf(*view.instruction);
   const bool grid_stated = stated && !stated->iterations.empty();
-  if (grid_stated) counts = {std::min(stated->Steps(), kMaxSteps)};
+  if (grid_stated) counts = {stated->Steps()};
   const std::vector<isa::Window> whole = WholeWindows(view, target);
   const auto buffers = static_cast<int32_t>(target.chip().tensor_core.loop_buffers);
   FastestKernel fastest(target);

@@ -44,6 +44,13 @@ TEST_F(WindowLimits, LoopsKeepToAThousandRegisters) {
   EXPECT_EQ(Steps(SlowSteps("v5e-1x1"), *copy), 16);
 }
 
+// Nor is there a number of steps that is too large: 2^28 registers are 2^18 windows of 1024.
+TEST_F(WindowLimits, ATebibyteHasAsManyWindowsAsItTakes) {
+  Instruction* x = m_.Param(F32({1 << 20, 1 << 18}));
+  const Instruction* copy = m_.Add(Opcode::kCopy, x->shape(), {x});
+  EXPECT_EQ(Steps(SlowSteps("v5e-1x1"), *copy), 1 << 18);
+}
+
 // Of what is transposed 384: [1024,1024] are 1024 registers, 2.7 windows of 384.
 TEST_F(WindowLimits, TranspositionsKeepToFewer) {
   Instruction* x = m_.Param(F32({1024, 1024}));
