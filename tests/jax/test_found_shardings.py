@@ -17,7 +17,8 @@ from workloads.examples.example import Example
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The ten models of benchmarks/found_models.py at reduced widths, and three programs more.
+# The ten models of benchmarks/found_models.py at reduced widths, three programs more, and such with
+# a shard_map.
 NAMES = [
     "language_model_train_fully_sharded",
     "language_model_train_fully_sharded_tensor_parallel",
@@ -32,6 +33,11 @@ NAMES = [
     "moe_top_2_capacity",
     "transformer_block_auto",
     "residual_mlp_train_scan_two_dimensional",
+    "transformer_block_manual",
+    "layers_partly_manual",
+    "moe_all_to_all",
+    "ring_attention",
+    "pipeline",
 ]
 # Of each program: the best, and the best of those that settle conflicts otherwise or have other
 # meshes, so that constraints are run as well.

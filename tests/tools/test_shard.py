@@ -64,6 +64,16 @@ def test_the_command_that_it_prints(run):
     assert "B is " in done.stdout
 
 
+def test_a_shard_map_keeps_its_mesh(run, report_of):
+    answer = shard(run, "moe_all_to_all")
+    assert {json.dumps(row["mesh"]) for row in answer["found"]} == {json.dumps({"X": 8})}
+    best = answer["found"][0]
+    again = report_of("moe_all_to_all", *best["options"])
+    assert again["step_time_ns"] == best["step_time_ns"]
+    everything = shard(run, "moe_all_to_all", "--all")
+    assert everything["found"][0]["step_time_ns"] == best["step_time_ns"]
+
+
 def test_a_gap_leaves_out_more(run):
     exact = shard(run, "layers_auto")
     rough = shard(run, "layers_auto", "--gap", "0.9")
@@ -183,7 +193,10 @@ def test_what_cannot_be_is_one_line(rejects, tmp_path: pathlib.Path):
         assert "is no list of names of axes" in rejects("shard", mlp, "--axes", axes, code=2)
     assert "is not ARGUMENT=SPEC" in rejects("shard", mlp, "--fix", "x", code=2)
     assert "--fix ARGUMENT=SPEC" in rejects("shard", mlp, "--shard", "x=P('X')")
-    assert "has a shard_map" in rejects("shard", example("psum"))
+    for words in (["--axes", "data,model"], ["--mesh", "x=2,y=2"], ["--config", "v5e-4x4"]):
+        said = rejects("shard", example("psum"), *words)
+        assert f"{words[0]}: " in said or "v5e-4x4 has 16 devices: " in said
+        assert "the program has a shard_map, whose shapes are those of shards of its own" in said
     message = rejects("shard", mlp, "--set", "chip.hbm.bytes=257MiB")
     assert re.search(r"v5e-4x2: nothing fits: the least that was seen needs [\d.]+ MiB of", message)
     text = tmp_path / "text"

@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/compiler/compile.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/loops/loops.h"
 #include "workloads/passes/pipeline/pass.h"
 #include "workloads/passes/simplify/simplify.h"
 #include "workloads/search/matrix_time.h"
 #include "workloads/search/policies.h"
+#include "workloads/search/whole_reads.h"
 #include "workloads/sharding/stated_shardings.h"
 #include "workloads/target/target.h"
 
@@ -82,9 +85,47 @@ std::vector<std::vector<std::string>> OwnAxesOf(const Instruction* argument,
   return dims;
 }
 
+// Products of bodies that say what each device does: nothing splits them any more.
+std::set<std::string> ProductsOfDevices(const sharding::NormalisedModule& normalised) {
+  std::set<std::string> products;
+  std::set<const hlo::Computation*> seen;
+  std::vector<const hlo::Computation*> work;
+  for (const auto& [call, region] : normalised.manual_regions) {
+    if (!region.partitioned) work.push_back(call->called()[0]);
+  }
+  while (!work.empty()) {
+    const hlo::Computation* computation = work.back();
+    work.pop_back();
+    if (!seen.insert(computation).second) continue;
+    for (const Instruction* i : computation->instructions()) {
+      if (IsCounted(*i)) products.insert(i->name());
+      work.insert(work.end(), i->called().begin(), i->called().end());
+    }
+  }
+  return products;
+}
+
+std::vector<double> ReadSeconds(const hlo::Module& module, const tpusim::Workload& workload,
+                                compiler::TripCounts& trips, double bytes_per_second) {
+  const std::vector<bool> whole =
+      WholeReads(module, [&](const Instruction& loop) { return trips(loop); });
+  const auto& memories = workload.argument_memory_kinds();
+  std::vector<double> seconds;
+  for (size_t n = 0; n < whole.size(); ++n) {
+    const bool on_host = static_cast<int>(n) < memories.size() &&
+                         hlo::IsHostMemoryKind(memories[static_cast<int>(n)]);
+    const hlo::Shape& shape = module.entry()->parameters()[n]->shape();
+    seconds.push_back(whole[n] && !on_host
+                          ? static_cast<double>(shape.ByteSize().value()) / bytes_per_second
+                          : 0);
+  }
+  return seconds;
+}
+
 // What is known of a form once its module is.
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
-                  const std::vector<std::string>& constrainable, Form& form) {
+                  const std::vector<std::string>& constrainable, const tpusim::Workload& workload,
+                  Form& form) {
   ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
@@ -92,26 +133,29 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
   NameProducts(*module);
   RETURN_IF_ERROR(passes::Simplify(*module, context).status());
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
+  module->Cleanup();
+  form.read_seconds =
+      ReadSeconds(*module, workload, trips, target.chip().hbm.bytes_per_second.value());
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
   for (const auto& [name, reach] : form.decisions.products) {
     const auto found = products.seconds.find(name);
     if (found != products.seconds.end()) form.products.push_back({name, found->second, reach});
   }
+  for (const std::string& name : ProductsOfDevices(form.normalised)) {
+    const auto found = products.seconds.find(name);
+    if (found != products.seconds.end()) form.products.push_back({name, found->second, {}});
+  }
   return absl::OkStatus();
 }
 
 // What the program itself says.
-absl::Status Describe(const sharding::NormalisedModule& normalised, Program& program) {
-  if (!normalised.manual_regions.empty()) {
-    return UserError(
-        "the program has a shard_map: what it says of shards is for its own mesh and shardings");
-  }
+void Describe(const sharding::NormalisedModule& normalised, Program& program) {
+  program.keeps_mesh = !normalised.manual_regions.empty();
   program.mesh = normalised.mesh.mesh;
   for (const Instruction* argument : normalised.module->entry()->parameters()) {
     program.own.push_back(OwnAxesOf(argument, normalised));
   }
-  return absl::OkStatus();
 }
 
 Form Donated(const Form& form) {
@@ -121,6 +165,7 @@ Form Donated(const Form& form) {
   donated.normalised = sharding::CopyOf(form.normalised);
   donated.decisions = form.decisions;
   donated.products = form.products;
+  donated.read_seconds = form.read_seconds;
   return donated;
 }
 
@@ -175,8 +220,8 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
     Form form;
     form.remat = std::move(kept);
     ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
-    if (program.forms.empty()) RETURN_IF_ERROR(Describe(form.normalised, program));
-    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, form));
+    if (program.forms.empty()) Describe(form.normalised, program);
+    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported.workload, form));
     program.forms.push_back(std::move(form));
   }
   if (options.may_donate) {

@@ -40,6 +40,8 @@ struct Form {
   sharding::NormalisedModule normalised;  // from which every candidate goes on
   sharding::Decisions decisions;
   std::vector<Product> products;
+  // By argument, how long one device reads it from HBM; 0: not all of it, or not from there.
+  std::vector<double> read_seconds;
 };
 
 // "context saved, donated"; "" = as the program came.
@@ -50,6 +52,7 @@ std::vector<std::string> OptionsOf(const Form& form);
 struct Program {
   hlo::ImportedWorkload imported;  // without its module
   sharding::Mesh mesh;             // the program's own; no axes: it has none
+  bool keeps_mesh = false;         // it has a shard_map, whose shapes are for that mesh
   // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
   std::vector<std::vector<std::vector<std::string>>> own;
   std::vector<Form> forms;  // one at least
@@ -58,8 +61,8 @@ struct Program {
 // A copy without module, for one compilation.
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 
-// Errors: as ShardModule; a module that is partitioned already; one with a shard_map, which is
-// for its own mesh; a loop whose trip count is not known.
+// Errors: as ShardModule; a module that is partitioned already; a loop whose trip count is not
+// known.
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
                                   const compiler::TripCountOverrides& trip_counts,
                                   const FormOptions& options = {});

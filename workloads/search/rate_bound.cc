@@ -25,7 +25,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     }
   }
   using Key = std::pair<std::set<int32_t>, std::set<std::string>>;
-  std::map<Key, double> products, arguments;
+  std::map<Key, double> products, reads, arguments;
   const auto key_of = [&](const auto& decisions, const std::set<std::string>& axes) {
     Key key{{}, axes};
     for (const int32_t decision : decisions) {
@@ -41,16 +41,23 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
       for (const std::string& axis : dim) anywhere.insert(axis.substr(0, axis.find(":(")));
     }
   }
-  for (const Product& product : program.forms[form].products) {
+  const auto reached = [&](const sharding::Reach& reach) {
     std::set<std::string> axes = anywhere;
-    if (space.keeps_constraints())
-      axes.insert(product.reach.axes.begin(), product.reach.axes.end());
-    Key key = key_of(product.reach.decisions, axes);
-    for (const auto& [value, dim] : product.reach.named) {
+    axes.insert(reach.manual.begin(), reach.manual.end());
+    if (space.keeps_constraints()) axes.insert(reach.axes.begin(), reach.axes.end());
+    Key key = key_of(reach.decisions, axes);
+    for (const auto& [value, dim] : reach.named) {
       const int32_t named = space.InSpace(NamedDim{value, dim});
       if (named >= 0) key.first.insert(named);
     }
-    products[std::move(key)] += product.seconds;
+    return key;
+  };
+  for (const Product& product : program.forms[form].products) {
+    products[reached(product.reach)] += product.seconds;
+  }
+  for (size_t n = 0; n < program.forms[form].read_seconds.size(); ++n) {
+    const double seconds = program.forms[form].read_seconds[n];
+    if (seconds > 0) reads[reached(program.forms[form].decisions.arguments[n].reach)] += seconds;
   }
   const auto& memories = program.imported.workload.argument_memory_kinds();
   for (size_t n = 0; n < program.forms[form].decisions.arguments.size(); ++n) {
@@ -76,6 +83,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     return groups;
   };
   products_ = groups_of(products);
+  reads_ = groups_of(reads);
   arguments_ = groups_of(arguments);
 }
 
@@ -94,7 +102,8 @@ double RateBound::Least(const std::vector<Group>& groups, size_t mesh,
 }
 
 Picoseconds RateBound::Time(size_t mesh, const std::vector<AxisSet>& decided) const {
-  return Picoseconds(static_cast<int64_t>(Least(products_, mesh, decided) * kPicosecondsPerSecond));
+  const double seconds = std::max(Least(products_, mesh, decided), Least(reads_, mesh, decided));
+  return Picoseconds(static_cast<int64_t>(seconds * kPicosecondsPerSecond));
 }
 
 Bytes RateBound::Memory(size_t mesh, const std::vector<AxisSet>& decided) const {

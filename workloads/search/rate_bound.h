@@ -3,7 +3,9 @@
 // An axis of the mesh splits a product if it splits one of its dimensions; each splits one at most.
 // So a product takes at least its time on one device, divided by the sizes of all axes that could
 // split any of its dimensions: those of decisions that are made, and any that decisions which are
-// open may still choose. Products run one after another. Arguments take memory likewise.
+// open may still choose. Products run one after another. Beside them, arguments that are read from
+// end to end come from HBM; what splits them where they are used may be more than what splits them
+// as arguments. Arguments take memory likewise.
 #ifndef TPUSIM_WORKLOADS_SEARCH_RATE_BOUND_H_
 #define TPUSIM_WORKLOADS_SEARCH_RATE_BOUND_H_
 
@@ -39,7 +41,7 @@ class RateBound {
                const std::vector<AxisSet>& decided) const;
 
   const Space& space_;
-  std::vector<Group> products_, arguments_;
+  std::vector<Group> products_, reads_, arguments_;
   std::vector<std::vector<AxisSet>> any_;  // by mesh, by decision: axes of any choice
 };
 

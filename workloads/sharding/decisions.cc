@@ -56,7 +56,8 @@ class Finder {
         graph_(graph),
         first_(FirstOf(graph)),
         classes_(first_.back()),
-        reach_(first_.back()) {}
+        reach_(first_.back()),
+        inside_(InsideOfRegions(in)) {}
 
   absl::StatusOr<Decisions> Run(const std::vector<std::string>& named) {
     for (const Op& op : graph_.ops) Tie(op);
@@ -68,7 +69,7 @@ class Finder {
     FindConflicts();
     FindConstraints();
     RETURN_IF_ERROR(FindNamed(named));
-    FindProducts();
+    FindReach();
     return std::move(result_);
   }
 
@@ -81,6 +82,23 @@ class Finder {
     }
     return first;
   }
+
+  // The bodies of manual regions, with those of loops and branches in them.
+  static std::set<const hlo::Computation*> InsideOfRegions(const NormalisedModule& in) {
+    std::set<const hlo::Computation*> inside;
+    std::vector<const hlo::Computation*> work;
+    for (const auto& [call, region] : in.manual_regions) work.push_back(call->called()[0]);
+    while (!work.empty()) {
+      const hlo::Computation* computation = work.back();
+      work.pop_back();
+      if (!inside.insert(computation).second) continue;
+      for (const Instruction* i : computation->instructions()) {
+        work.insert(work.end(), i->called().begin(), i->called().end());
+      }
+    }
+    return inside;
+  }
+  bool IsInside(const Instruction& i) const { return inside_.contains(i.parent()); }
 
   int32_t DimOf(const TensorRef& ref, size_t d) const {
     return first_[ref.node] + static_cast<int32_t>(d);
@@ -240,7 +258,7 @@ class Finder {
 
   void FindArguments() {
     for (const Instruction* argument : Arguments()) {
-      DecidedArgument decided{FullNameOf(*argument), argument->shape(), {}};
+      DecidedArgument decided{FullNameOf(*argument), argument->shape(), {}, {}};
       if (argument->shape().IsArray()) {
         decided.decisions = DecisionsOf(argument->shape(), graph_.Values(argument)[0]);
       }
@@ -283,7 +301,7 @@ class Finder {
         conflict.second = pair.second;
         ++conflict.values;
         conflict.bytes += shape.ByteSize();
-        if (!made_here || before.contains(pair)) continue;
+        if (!made_here || before.contains(pair) || IsInside(i)) continue;
         conflict.places.push_back(PlaceOf(i));
       }
     });
@@ -296,6 +314,7 @@ class Finder {
       const auto said = in_.annotations.find(i);
       if (said == in_.annotations.end() || !i->shape().IsArray()) continue;
       if (!in_.constraints.contains(i) && !said->second.is_result) continue;
+      if (IsInside(*i)) continue;
       result_.constraints.push_back(PlaceOf(*i, said->second.is_result));
     }
   }
@@ -318,6 +337,10 @@ class Finder {
       NamedValue& named = result_.named.emplace_back();
       named.name = name;
       for (const Instruction* value : values.Find(name)) {
+        if (IsInside(*value)) {
+          return UserError(fmt::format("--may-constrain {}: {} is inside of a shard_map", name,
+                                       value->Describe()));
+        }
         const std::vector<int64_t>& dims = value->shape().dims;
         if (named.places.empty()) named.divisors.assign(dims.size(), 0);
         if (dims.size() != named.divisors.size()) {
@@ -338,7 +361,7 @@ class Finder {
     return absl::OkStatus();
   }
 
-  void FindProducts() {
+  void FindReach() {
     std::map<int32_t, Reach> of_root;
     // Constraints may be stated for values that nothing ties to an argument but a loop or a name.
     for (int32_t dim = 0; dim < first_.back(); ++dim) {
@@ -358,29 +381,52 @@ class Finder {
         if (!said.leaves[leaf]) continue;
         const Sharding& sharding = *said.leaves[leaf];
         for (size_t d = 0; d < sharding.dims.size(); ++d) {
+          Reach& reach = of_root[reach_.Find(DimOf(refs[leaf], d))];
+          std::set<std::string>& axes = IsInside(*value) ? reach.manual : reach.axes;
           for (const AxisRef& axis : sharding.dims[d].axes) {
-            of_root[reach_.Find(DimOf(refs[leaf], d))].axes.insert(
-                in_.mesh.mesh.axes[axis.axis].name);
+            axes.insert(in_.mesh.mesh.axes[axis.axis].name);
           }
         }
       }
     }
-    for (const Op& op : graph_.ops) {
-      if (op.kind != OpKind::kHlo || (op.instruction->opcode() != hlo::Opcode::kDot &&
-                                      op.instruction->opcode() != hlo::Opcode::kConvolution)) {
-        continue;
+    for (const auto& [call, region] : in_.manual_regions) {
+      const auto crosses = [&](const TensorRef& ref, const Sharding& sharding) {
+        for (size_t d = 0; d < sharding.dims.size(); ++d) {
+          for (const AxisRef& axis : sharding.dims[d].axes) {
+            of_root[reach_.Find(DimOf(ref, d))].manual.insert(in_.mesh.mesh.axes[axis.axis].name);
+          }
+        }
+      };
+      for (size_t n = 0; n < region.operands.size(); ++n) {
+        crosses(graph_.Values(call->operand(n))[0], region.operands[n]);
       }
+      for (size_t n = 0; n < region.results.size(); ++n) {
+        crosses(graph_.Values(call)[n], region.results[n]);
+      }
+    }
+    const auto reach_of = [&](std::span<const TensorRef> tensors) {
       Reach reach;
-      for (const TensorRef& ref : op.tensors) {
+      for (const TensorRef& ref : tensors) {
         for (size_t d = 0; d < graph_.nodes[ref.node].sharding.dims.size(); ++d) {
           const auto found = of_root.find(reach_.Find(DimOf(ref, d)));
           if (found == of_root.end()) continue;
           reach.decisions.insert(found->second.decisions.begin(), found->second.decisions.end());
           reach.axes.insert(found->second.axes.begin(), found->second.axes.end());
+          reach.manual.insert(found->second.manual.begin(), found->second.manual.end());
           reach.named.insert(found->second.named.begin(), found->second.named.end());
         }
       }
-      result_.products.emplace_back(op.instruction->name(), std::move(reach));
+      return reach;
+    };
+    for (const Op& op : graph_.ops) {
+      if (op.kind != OpKind::kHlo || (op.instruction->opcode() != hlo::Opcode::kDot &&
+                                      op.instruction->opcode() != hlo::Opcode::kConvolution)) {
+        continue;
+      }
+      result_.products.emplace_back(op.instruction->name(), reach_of(op.tensors));
+    }
+    for (size_t n = 0; n < result_.arguments.size(); ++n) {
+      result_.arguments[n].reach = reach_of(graph_.Values(Arguments()[n]));
     }
   }
 
@@ -389,6 +435,7 @@ class Finder {
   const std::vector<int32_t> first_;
   Classes classes_;  // by the major loops of dimensions: what is decided together
   Classes reach_;    // by all loops
+  const std::set<const hlo::Computation*> inside_;
   std::map<int32_t, Decision> found_;
   std::map<int32_t, int32_t> number_of_;  // of a class, in the result
   // Of named values: a dimension of theirs, and which it is of which of them.

@@ -49,15 +49,8 @@ struct Decision {
   int64_t conflicts = 0;
 };
 
-// Of an argument of the program: by dimension the decision about it; -1: there is none.
-struct DecidedArgument {
-  std::string name;
-  hlo::Shape shape;
-  std::vector<int32_t> decisions;
-};
-
-// A value that a constraint can be stated for. Of a conflict: a value where both of a pair of
-// decisions meet: none of what it is made of has both.
+// A value that a constraint can be stated for: one outside of a shard_map. Of a conflict: a value
+// where both of a pair of decisions meet: none of what it is made of has both.
 struct Place {
   std::string value;  // as `tpusim compile --emit sharded` names it
   std::string source, scope;
@@ -82,21 +75,31 @@ struct NamedValue {
   std::vector<int64_t> divisors;
 };
 
-// What can split an operation of the program: decisions about any of its dimensions, also where
-// only a part of one is meant, the axes that the program itself states for such dimensions, and
-// constraints on named values.
+// What can split an operation or a value of the program: decisions about any of its dimensions,
+// also where only a part of one is meant, the axes that the program itself states for such
+// dimensions, those of a shard_map for what goes in and comes out, and constraints on named values.
 struct Reach {
   std::set<int32_t> decisions;
   std::set<std::string> axes;
+  std::set<std::string> manual;                 // and what is stated inside of a shard_map
   std::set<std::pair<int32_t, int32_t>> named;  // value, dimension
+};
+
+// Of an argument of the program: by dimension the decision about it; -1: there is none.
+struct DecidedArgument {
+  std::string name;
+  hlo::Shape shape;
+  std::vector<int32_t> decisions;
+  Reach reach;  // what may split it where it is used
 };
 
 struct Decisions {
   std::vector<Decision> all;               // with the most bytes first
   std::vector<DecidedArgument> arguments;  // of the program, in order
   std::vector<Conflict> conflicts;         // with the most bytes first
-  std::vector<Place> constraints;          // that the program has, and results that it says
-  std::vector<NamedValue> named;           // those that are asked for
+  // That the program has outside of a shard_map, and results that it says.
+  std::vector<Place> constraints;
+  std::vector<NamedValue> named;  // those that are asked for
   // By name of the dots and convolutions of the normalised module.
   std::vector<std::pair<std::string, Reach>> products;
 };

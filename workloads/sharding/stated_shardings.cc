@@ -163,8 +163,10 @@ absl::Status StateMesh(const std::vector<MeshAxis>& axes, NormalisedModule& modu
         ToString(to), to.size(), ToString(from), from.size()));
   }
   if (!module.manual_regions.empty()) {
-    return UserError(
-        "--mesh: the program has a shard_map, whose shapes are those of shards of its own mesh");
+    if (axes == from.axes) return absl::OkStatus();
+    return UserError(fmt::format(
+        "--mesh: the program has a shard_map, whose shapes are those of shards of its own mesh, {}",
+        ToString(from)));
   }
   for (auto& [value, said] : module.annotations) {
     for (std::optional<Sharding>& leaf : said.leaves) {

@@ -169,6 +169,23 @@ TEST(RateBound, AConstraintOnANamedValueMaySplitItsProducts) {
   EXPECT_NEAR(share({0, 0, 0, 1, 2}), 1.0 / 8, 1e-3);
 }
 
+// Rows few enough that reading the weights takes longer than the products: what splits weights
+// divides it, what splits rows does not.
+TEST(RateBound, WeightsAreReadFromHbm) {
+  const Program program = TwoProducts("", {}, /*reads=*/true);
+  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const RateBound rates(program, space);
+  const double bytes_per_second = 819e9;  // of v5e
+  const double weights = 2 * 256 * 512 * 4 / bytes_per_second;
+  const double x = 64 * 256 * 4 / bytes_per_second;
+  std::vector<AxisSet> axes(3, 0);
+  EXPECT_NEAR(ToSeconds(rates.Time(1, axes)) / (weights + x), 1, 1e-3);
+  axes[DecisionOf(space, "x 0")] = 2;  // y=4
+  EXPECT_NEAR(ToSeconds(rates.Time(1, axes)) / (weights + x / 4), 1, 1e-3);
+  axes[DecisionOf(space, "params['up'] 1")] = 1;  // x=2
+  EXPECT_NEAR(ToSeconds(rates.Time(1, axes)) / (weights / 2 + x / 4), 1, 1e-3);
+}
+
 TEST(RateBound, ArgumentsTakeWhatIsLeftOfThem) {
   const Program program = TwoProducts();
   const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();

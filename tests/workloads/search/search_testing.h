@@ -19,9 +19,10 @@ namespace tpusim::search {
 
 // y[b, d] = x[b, d] + (x[b, d] up[d, f]) down[f, d] with b = 64, d = 256, f = 512: three decisions,
 // of f, of d and of b in the order of their bytes. The products take as long, each.
-// `constrainable`: values that may get constraints; the first product is called "dot".
+// `constrainable`: values that may get constraints; the first product is called "dot". `reads`:
+// with the time of reading weights, which is longer than that of the products.
 inline Program TwoProducts(const std::string& constraint = "",
-                           std::vector<std::string> constrainable = {}) {
+                           std::vector<std::string> constrainable = {}, bool reads = false) {
   sharding::ShardedTestModule m;
   const auto argument = [&](const std::string& name, std::vector<int64_t> dims) {
     hlo::Instruction* made = m.Argument(hlo::F32(std::move(dims)), "");
@@ -41,6 +42,7 @@ inline Program TwoProducts(const std::string& constraint = "",
   absl::StatusOr<Program> program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}, options);
   EXPECT_TRUE(program.ok()) << program.status();
+  if (!reads) program->forms[0].read_seconds.clear();
   return *std::move(program);
 }
 

@@ -55,7 +55,7 @@ std::string Count(double count) {
 std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
   return {{"not possible: an argument would have an axis twice", t.impossible},
           {"excluded by memory: the arguments alone do not fit", t.memory},
-          {"excluded by rates: products alone take as long as is looked for", t.rates},
+          {"excluded by rates: products, or reading arguments, take as long as is looked for", t.rates},
           {"compiled", t.judged},
           {"not looked at", t.waiting}};
 }

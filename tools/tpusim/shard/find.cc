@@ -78,6 +78,25 @@ std::set<std::string> ConstrainedIn(const search::Form& form,
   return constrained;
 }
 
+// The mesh that all candidates have; none: any of the axes. A shard_map is for the program's own.
+absl::StatusOr<std::vector<sharding::MeshAxis>> MeshOf(const FindProblem& problem) {
+  const std::vector<sharding::MeshAxis>& stated = problem.compile.mesh;
+  if (!problem.program.keeps_mesh) return stated;
+  const sharding::Mesh& own = problem.program.mesh;
+  const auto error = [&](const std::string& what) {
+    return UserError(
+        fmt::format("{}: the program has a shard_map, whose shapes are those of shards "
+                    "of its own mesh, {}",
+                    what, search::ToString(own.axes)));
+  };
+  if (!problem.options.axes.empty()) return error("--axes");
+  if (!stated.empty() && stated != own.axes) return error("--mesh");
+  if (own.size() != problem.config.devices()) {
+    return error(fmt::format("{} has {} devices", problem.config.name, problem.config.devices()));
+  }
+  return own.axes;
+}
+
 // What verdicts depend on.
 absl::StatusOr<std::string> SearchName(const FindProblem& problem) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadText(problem.options.workload));
@@ -291,7 +310,7 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
                                                        problem->compile.trip_counts, forms));
   search::SpaceOptions space;
   space.devices = problem->config.devices();
-  space.mesh = problem->compile.mesh;
+  ASSIGN_OR_RETURN(space.mesh, MeshOf(*problem));
   space.axes = AxesOf(options, problem->program);
   space.keeps_constraints = options.keeps_constraints;
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));

@@ -1,0 +1,118 @@
+#include "workloads/search/whole_reads.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/remat/loop_pair.h"
+
+namespace tpusim::search {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Whether all elements of the operands are needed for all elements of the result.
+bool KeepsAll(const Instruction& i) {
+  const Opcode opcode = i.opcode();
+  // Of a select, one of two may never be looked at.
+  if (hlo::IsElementwise(i)) return opcode != Opcode::kSelect;
+  if (hlo::IsIndexMap(opcode)) return !hlo::ShiftsElements(opcode);
+  return opcode == Opcode::kCopy || opcode == Opcode::kReduce || hlo::IsCollective(opcode);
+}
+
+class Finder {
+ public:
+  explicit Finder(const std::function<absl::StatusOr<int64_t>(const Instruction&)>& trips)
+      : trips_(trips) {}
+
+  // Whether all of an array of `computation` is read; in the body of a loop, by each iteration.
+  bool IsRead(Instruction* value) {
+    if (!seen_.insert(value).second) return false;
+    const Computation& computation = *value->parent();
+    for (Instruction* user : value->users()) {
+      // Of a ragged dot, groups may be empty.
+      if (user->opcode() == Opcode::kDot || user->opcode() == Opcode::kConvolution) return true;
+      if (user->opcode() == Opcode::kTuple) {
+        for (size_t n = 0; n < user->operands().size(); ++n) {
+          if (user->operand(n) == value && TupleReads(user, static_cast<int64_t>(n))) return true;
+        }
+      } else if (user->opcode() == Opcode::kCall) {  // a shard_map
+        for (size_t n = 0; n < user->operands().size(); ++n) {
+          if (user->operand(n) == value && IsRead(user->called()[0]->parameters()[n])) return true;
+        }
+      } else if (KeepsAll(*user)) {
+        if (IsResult(*user, computation) || IsRead(user)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  // A result of the program that is made, not handed on.
+  static bool IsResult(const Instruction& made, const Computation& computation) {
+    if (&computation != made.parent()->parent()->entry()) return false;
+    const Instruction* root = computation.root();
+    return root == &made || (root->opcode() == Opcode::kTuple &&
+                             std::ranges::find(root->operands(), &made) != root->operands().end());
+  }
+
+  bool TupleReads(Instruction* tuple, int64_t element) {
+    return std::ranges::any_of(tuple->users(), [&](Instruction* loop) {
+      return loop->opcode() == Opcode::kWhile && LoopReads(*loop, element);
+    });
+  }
+
+  bool LoopReads(const Instruction& loop, int64_t element) {
+    const absl::StatusOr<int64_t> trips = trips_(loop);
+    if (!trips.ok() || *trips < 1) return false;
+    for (Instruction* i : loop.called()[0]->instructions()) {
+      if (i->opcode() != Opcode::kGetTupleElement || i->attrs().tuple_index() != element ||
+          i->operand(0)->opcode() != Opcode::kParameter) {
+        continue;
+      }
+      if (IsRead(i)) return true;
+      for (Instruction* user : i->users()) {
+        if (TakesALayer(user, i, loop, *trips) && IsRead(user)) return true;
+      }
+    }
+    return false;
+  }
+
+  // A slice of one index along one dimension, each index in one iteration.
+  static bool TakesALayer(Instruction* slice, const Instruction* stack, const Instruction& loop,
+                          int64_t trips) {
+    if (slice->opcode() != Opcode::kDynamicSlice || slice->operand(0) != stack) return false;
+    std::optional<size_t> along;
+    for (size_t d = 0; d < stack->shape().dims.size(); ++d) {
+      if (slice->shape().dims[d] == stack->shape().dims[d]) continue;
+      if (along || slice->shape().dims[d] != 1 || stack->shape().dims[d] != trips) return false;
+      along = d;
+    }
+    if (!along) return true;
+    const auto index = remat::AffineOf(slice->operand(1 + *along), loop, trips);
+    if (!index || std::abs(index->scale) != 1) return false;
+    return index->offset == (index->scale > 0 ? 0 : trips - 1);
+  }
+
+  const std::function<absl::StatusOr<int64_t>(const Instruction&)>& trips_;
+  std::set<const Instruction*> seen_;
+};
+
+}  // namespace
+
+std::vector<bool> WholeReads(
+    const hlo::Module& module,
+    const std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>& trips) {
+  std::vector<bool> whole;
+  for (Instruction* argument : module.entry()->parameters()) {
+    whole.push_back(argument->shape().IsArray() && Finder(trips).IsRead(argument));
+  }
+  return whole;
+}
+
+}  // namespace tpusim::search
