@@ -240,8 +240,8 @@ void Sweep(hlo::Module& module) {
     for (Computation* computation : module.computations()) {
       for (Instruction* i : hlo::Walk(computation->PostOrder())) {
         if (i->opcode() == Opcode::kOptBarrier) changed = PruneBarrier(i) || changed;
-        // RemoveDead keeps annotate_device_placement, which XLA marks as a side effect; a move to
-        // another memory whose result nobody reads has none.
+        // RemoveDead keeps annotate_device_placement, which XLA marks as a side effect; without
+        // users it has no effect.
         if (hlo::PlacementOf(*i) && i->users().empty() && !i->IsRoot()) {
           computation->Remove(i);
           changed = true;

@@ -105,17 +105,15 @@ std::set<std::string> ProductsOfDevices(const sharding::NormalisedModule& normal
   return products;
 }
 
-std::vector<double> ReadSeconds(const hlo::Module& module, const tpusim::Workload& workload,
+// By argument, as Form has it.
+std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
                                 compiler::TripCounts& trips, double bytes_per_second) {
   const std::vector<bool> whole =
       WholeReads(module, [&](const Instruction& loop) { return trips(loop); });
-  const auto& memories = workload.argument_memory_kinds();
   std::vector<double> seconds;
   for (size_t n = 0; n < whole.size(); ++n) {
-    const bool on_host = static_cast<int>(n) < memories.size() &&
-                         hlo::IsHostMemoryKind(memories[static_cast<int>(n)]);
     const hlo::Shape& shape = module.entry()->parameters()[n]->shape();
-    seconds.push_back(whole[n] && !on_host
+    seconds.push_back(whole[n] && !StartsOnHost(imported, n)
                           ? static_cast<double>(shape.ByteSize().value()) / bytes_per_second
                           : 0);
   }
@@ -124,8 +122,8 @@ std::vector<double> ReadSeconds(const hlo::Module& module, const tpusim::Workloa
 
 // What is known of a form once its module is.
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
-                  const std::vector<std::string>& constrainable, const tpusim::Workload& workload,
-                  Form& form) {
+                  const std::vector<std::string>& constrainable,
+                  const hlo::ImportedWorkload& imported, Form& form) {
   ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
@@ -135,7 +133,7 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
   module->Cleanup();
   form.read_seconds =
-      ReadSeconds(*module, workload, trips, target.chip().hbm.bytes_per_second.value());
+      ReadSeconds(*module, imported, trips, target.chip().hbm.bytes_per_second.value());
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
   for (const auto& [name, reach] : form.decisions.products) {
@@ -189,6 +187,12 @@ std::vector<std::string> OptionsOf(const Form& form) {
   return words;
 }
 
+bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument) {
+  const auto& memories = imported.workload.argument_memory_kinds();
+  const auto n = static_cast<int>(argument);
+  return n < memories.size() && hlo::IsHostMemoryKind(memories[n]);
+}
+
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
   hlo::ImportedWorkload copy;
   copy.workload = imported.workload;
@@ -221,7 +225,7 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
     form.remat = std::move(kept);
     ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
     if (program.forms.empty()) Describe(form.normalised, program);
-    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported.workload, form));
+    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported, form));
     program.forms.push_back(std::move(form));
   }
   if (options.may_donate) {

@@ -58,6 +58,9 @@ struct Program {
   std::vector<Form> forms;  // one at least
 };
 
+// Whether an argument is in host memory when the step begins.
+bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument);
+
 // A copy without module, for one compilation.
 hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 

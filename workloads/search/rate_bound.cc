@@ -6,8 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "workloads/hlo/ir/attributes.h"
-
 namespace tpusim::search {
 namespace {
 
@@ -59,12 +57,9 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     const double seconds = program.forms[form].read_seconds[n];
     if (seconds > 0) reads[reached(program.forms[form].decisions.arguments[n].reach)] += seconds;
   }
-  const auto& memories = program.imported.workload.argument_memory_kinds();
   for (size_t n = 0; n < program.forms[form].decisions.arguments.size(); ++n) {
     const sharding::DecidedArgument& argument = program.forms[form].decisions.arguments[n];
-    const bool on_host = static_cast<int>(n) < memories.size() &&
-                         hlo::IsHostMemoryKind(memories[static_cast<int>(n)]);
-    if (on_host) continue;
+    if (StartsOnHost(program.imported, n)) continue;
     arguments[key_of(argument.decisions, {})] +=
         static_cast<double>(argument.shape.ByteSize().value());
   }

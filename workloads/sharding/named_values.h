@@ -1,9 +1,8 @@
 // Values of a program, found by what a user calls them.
 //
-//   dot_general.3            the name that `tpusim compile --emit sharded` shows, or a glob of
-//   names attention_out            a name that the program gives
-//   (jax.ad_checkpoint.checkpoint_name): all
-//                            values that have it, also those that are computed again
+//   dot_general.3            the name that `tpusim compile --emit sharded` shows, or a glob
+//   attention_out            a name of checkpoint_name: all values that have it, also those that
+//                            are computed again
 //   decoder/mlp/dot_general  the end of a path of scopes (jax.named_scope, the functions that are
 //                            called, the primitive), or a glob of it
 //   model.py:42              what the program has a with_sharding_constraint for in that line

@@ -53,11 +53,12 @@ std::string Count(double count) {
 
 // What became of the choices: what there is to say, and how many.
 std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
-  return {{"not possible: an argument would have an axis twice", t.impossible},
-          {"excluded by memory: the arguments alone do not fit", t.memory},
-          {"excluded by rates: products, or reading arguments, take as long as is looked for", t.rates},
-          {"compiled", t.judged},
-          {"not looked at", t.waiting}};
+  return {
+      {"not possible: an argument would have an axis twice", t.impossible},
+      {"excluded by memory: the arguments alone do not fit", t.memory},
+      {"excluded by rates: products, or reading arguments, take as long as is looked for", t.rates},
+      {"compiled", t.judged},
+      {"not looked at", t.waiting}};
 }
 // Of those that were compiled, each with every settlement of its conflicts.
 std::vector<std::pair<std::string, double>> FatesOfCompiled(const search::Tally& t) {
