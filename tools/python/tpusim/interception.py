@@ -24,7 +24,7 @@ from tpusim import layouts
 from tpusim.assumptions import is_users_file
 from tpusim.jax_internals import array_types, dispatch, pmapped
 from tpusim.pausing import is_paused, paused
-from tpusim.placeholders import Origin, bytes_of, placeholder_of, results_of
+from tpusim.placeholders import Origin, Placeholder, bytes_of, placeholder_of, results_of
 from tpusim.source_files import relative
 
 # Results of operations outside of any jit that are computed at once, as JAX does.
@@ -153,7 +153,9 @@ class _Interceptor(dispatch.Handler):
             args,
             avals,
             key=_key(primitive, params),
+            given=_stated(primitive, params),
             has_mesh=primitive.name in layouts.PLACING or any(map(layouts.is_explicit, avals)),
+            mesh=params.get("concrete_mesh"),  # Of a reshard.
         )
         results = _answer(origin)
         return results if primitive.multiple_results else results[0]
@@ -202,6 +204,11 @@ class _Interceptor(dispatch.Handler):
 def _answer(origin: Origin) -> list[Any]:
     layouts.settle(origin)
     return results_of(origin)
+
+
+def _stated(primitive: Any, params: dict[str, Any]) -> list[Any]:
+    """Where an operation says that its result is."""
+    return [params["sharding"]] if primitive.name == "sharding_constraint" else []
 
 
 def _called(args: Sequence[Any], params: dict[str, Any], go: dispatch.Go) -> list[Any] | None:
@@ -317,18 +324,20 @@ def _title(function: Callable[..., Any]) -> tuple[str, str]:
 
 def shape_of(value: Any) -> str:
     """`bf16[8,16]` of an array, the value of anything else that a function can take."""
+    if isinstance(value, Placeholder):
+        return array_types.unsharded(value.described).str_short()
     try:
-        return jax.typeof(value).str_short()
+        return array_types.unsharded(jax.typeof(value)).str_short()
     except TypeError:
         return re.sub(r" at 0x[0-9a-f]+(?=>)", "", repr(value))  # The same in every run.
 
 
 def type_of(value: Any) -> str:
     """`bf16[8,16]@P('data',)`: with the sharding of an array, which may take work."""
-    spec = getattr(getattr(value, "sharding", None), "spec", None)
-    if spec is None or not any(spec):
+    sharding = getattr(value, "sharding", None)
+    if not any(array_types.partitions(sharding)):
         return shape_of(value)
-    return f"{shape_of(value)}@{str(spec).replace('PartitionSpec', 'P')}"
+    return f"{shape_of(value)}@{str(sharding.spec).replace('PartitionSpec', 'P')}"
 
 
 def _place(file: str | None, line: int | None) -> str:

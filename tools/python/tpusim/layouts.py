@@ -5,13 +5,13 @@ program of the call is lowered and its shardings are propagated, once for equal 
 somebody asks for it.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, SingleDeviceSharding
+from jax.sharding import SingleDeviceSharding
 
-from tpusim.jax_internals import jaxprs, lowering
+from tpusim.jax_internals import array_types, jaxprs, lowering, meshes
 from tpusim.pausing import paused
 from tpusim.placeholders import Origin, placeholder_of, placing
 
@@ -34,7 +34,8 @@ def shardings(origin: Origin) -> list[Any]:
             if waiting:
                 stack.extend(waiting)
                 continue
-            call.shardings, call.committed = _place(call)
+            with paused(), meshes.using(call.mesh):
+                call.shardings, call.committed = _place(call)
             call.unplaced = 0
             if call.execute is None:
                 call.arguments = []  # What they come from may go.
@@ -92,27 +93,24 @@ def is_explicit(aval: Any) -> bool:
 
 def _place(call: Origin) -> tuple[list[Any], bool]:
     if call.program is not None:
-        with paused():
-            lower = getattr(call.program, "lower", lambda: call.program)
-            return _of(lower(), [])
-    if all(is_stated(sharding) and _is_concrete(sharding) for sharding in call.given):
+        return lowering.result_shardings(call.program)
+    if all(map(lowering.is_whole, call.given)):
         return call.given, True
     structs = [_described(argument) for argument in call.arguments]
     bound = [s.sharding for s in structs if getattr(s, "sharding", None) is not None]
     devices = set().union(*(sharding.device_set for sharding in bound))
-    if not call.has_mesh and len(devices) <= 1:
+    if not call.has_mesh and call.mesh is None and len(devices) <= 1:
         one = SingleDeviceSharding(next(iter(devices), None) or _default_device())
         return [one] * len(call.avals), bool(devices)
     key = None
     if call.key is not None:
-        key = (call.key, *((s.shape, s.dtype, s.sharding) for s in structs))
+        key = (call.key, call.mesh, *((s.shape, s.dtype, s.sharding) for s in structs))
         if key in _found:
             return _found[key]
-    with paused():
-        lowered = jax.jit(lambda *arguments: call.function(*arguments)).lower(*structs)
-        found, committed = _of(lowered, _meshes(call, bound))
+    traced = jax.jit(lambda *arguments: call.function(*arguments)).trace(*structs)
+    found, committed = lowering.result_shardings(traced)
     chosen = [
-        given if is_stated(given) and _is_concrete(given) else sharding
+        given if lowering.is_whole(given) else sharding
         for given, sharding in zip(call.given, found, strict=True)
     ]
     placed = chosen, committed
@@ -121,28 +119,17 @@ def _place(call: Origin) -> tuple[list[Any], bool]:
     return placed
 
 
-def _of(lowered: Any, meshes: Sequence[Mesh]) -> tuple[list[Any], bool]:
-    return lowering.result_shardings(lowered, meshes), lowering.is_committed(lowered)
-
-
-def _is_concrete(sharding: Any) -> bool:
-    return not isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh)
-
-
 def _described(argument: Any) -> Any:
     """Shape, dtype, and where it is if it has to be there."""
     if isinstance(argument, jax.ShapeDtypeStruct):
         return argument
     aval = jax.typeof(argument)
     sharding = argument.sharding if getattr(argument, "_committed", False) else None
+    if len(array_types.partitions(sharding)) > len(aval.shape):
+        # Random keys of one device say that of their words.
+        kept = array_types.partitions(sharding)[: len(aval.shape)]
+        sharding = sharding.update(spec=jax.sharding.PartitionSpec(*kept))
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
-
-
-def _meshes(call: Origin, bound: Sequence[Any]) -> list[Mesh]:
-    """Those of the user, so that results are on the same ones."""
-    stated = [*bound, *(given for given in call.given if is_stated(given))]
-    meshes = [getattr(sharding, "mesh", None) for sharding in stated]
-    return list({id(mesh): mesh for mesh in meshes if isinstance(mesh, Mesh)}.values())
 
 
 def _default_device() -> Any:

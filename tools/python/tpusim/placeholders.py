@@ -27,7 +27,7 @@ import numpy as np
 
 from tpusim.assumptions import is_users
 from tpusim.errors import CaptureError
-from tpusim.jax_internals import array_types
+from tpusim.jax_internals import array_types, meshes
 from tpusim.pausing import paused
 from tpusim.source_files import relative
 
@@ -96,6 +96,7 @@ class Origin:
         given: Sequence[Any] = (),
         has_mesh: bool = False,
         program: Any = None,
+        mesh: Any = None,
     ):
         """A call.
 
@@ -108,6 +109,7 @@ class Origin:
           given: the sharding of each result that the call itself states, None for others.
           has_mesh: whether the call itself names devices.
           program: the call as JAX has traced or lowered it, if it has.
+          mesh: that the call is made on, by default that of the context.
         """
         self.function = function
         self.execute = execute
@@ -117,6 +119,7 @@ class Origin:
         self.given = list(given) or [None] * len(self.avals)
         self.has_mesh = has_mesh
         self.program = program
+        self.mesh = meshes.context() if mesh is None else mesh
         # Set by layouts.py: the sharding of each result, and whether it is bound to its devices.
         self.shardings: list[Any] | None = None
         self.committed = False
@@ -226,7 +229,7 @@ def _zeros_in(argument: Any) -> int:
     """Bytes of an argument that is not executed."""
     placeholder = placeholder_of(argument)
     unknown = placeholder is not None and placeholder.origin.execute is None
-    return bytes_of(placeholder.aval) if unknown else 0
+    return bytes_of(placeholder.described) if unknown else 0
 
 
 def _value(argument: Any, known: bool) -> Any:
@@ -235,7 +238,7 @@ def _value(argument: Any, known: bool) -> Any:
         return argument
     results = placeholder.origin.results
     assert results is not None or not known
-    value = _zeros(placeholder.aval) if results is None else results[placeholder.index]
+    value = _zeros(placeholder.described) if results is None else results[placeholder.index]
     return value if placeholder is argument else array_types.key_array(argument.dtype, value)
 
 
@@ -251,23 +254,32 @@ def _zeros(aval: Any) -> np.ndarray:
 class Placeholder(jax.Array):
     """An array of which all but the elements is known."""
 
-    __slots__ = ("aval", "index", "origin")
+    __slots__ = ("_type", "described", "index", "origin")
     __hash__ = None
 
-    def __init__(self, origin: Origin, index: int, aval: Any):
+    def __init__(self, origin: Origin, index: int, described: Any):
         self.origin = origin
         self.index = index
-        self.aval = aval
+        # Its type, but for the sharding: `aval` has that, which may take work.
+        self.described = described
+        self._type: Any = None
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: len(self.aval.shape))
-    weak_type = property(lambda self: self.aval.weak_type)
-    size = property(lambda self: math.prod(self.aval.shape))
-    itemsize = property(lambda self: self.aval.dtype.itemsize)
-    nbytes = property(lambda self: bytes_of(self.aval))
+    shape = property(lambda self: self.described.shape)
+    dtype = property(lambda self: self.described.dtype)
+    ndim = property(lambda self: len(self.described.shape))
+    weak_type = property(lambda self: self.described.weak_type)
+    size = property(lambda self: math.prod(self.described.shape))
+    itemsize = property(lambda self: self.described.dtype.itemsize)
+    nbytes = property(lambda self: bytes_of(self.described))
 
     # Where it would be.
+
+    @property
+    def aval(self) -> Any:
+        """Its type, as JAX gives it to an array of its sharding."""
+        if self._type is None:
+            self._type = array_types.typed(self.described, self.sharding)
+        return self._type
 
     @property
     def sharding(self) -> Any:
@@ -306,6 +318,9 @@ class Placeholder(jax.Array):
     def addressable_shards(self) -> list["Shard"]:
         """One per device; their data are placeholders as well."""
         sharding = self.sharding
+        if len(sharding.device_set) == 1:
+            (device,) = sharding.device_set
+            return [Shard(device, (slice(None),) * self.ndim, 0, self)]
         shape = sharding.shard_shape(self.shape)
         replicas: dict[str, int] = {}
         shards = []
@@ -316,7 +331,7 @@ class Placeholder(jax.Array):
             def part(values: Sequence[Any], index: Any = index) -> list[Any]:
                 return [np.asarray(values[0])[index]]
 
-            aval = self.aval.update(shape=shape)
+            aval = array_types.aval(shape, self.dtype, self.weak_type)
             origin = Origin(lambda x: x, part, [self], [aval], given=[single], has_mesh=True)
             shards.append(Shard(device, index, number, Placeholder(origin, 0, aval)))
         return shards
@@ -359,7 +374,7 @@ class Placeholder(jax.Array):
         if results is None or not self.origin.known:
             looks.at_unknown()
         if results is None:
-            return _zeros(self.aval), False
+            return _zeros(self.described), False
         return results[self.index], self.origin.known
 
     @property
@@ -376,7 +391,7 @@ class Placeholder(jax.Array):
         value = self._value
         if value.size != 1:
             raise TypeError(
-                "Only scalar arrays can be converted to Python scalars; got " + str(self.aval)
+                "Only scalar arrays can be converted to Python scalars; got " + str(self.described)
             )
         return value.reshape(()).item()
 
@@ -503,15 +518,15 @@ def _constant(placeholder: Placeholder) -> np.ndarray:
     if placeholder.nbytes > _MOST_BYTES_OF_A_CONSTANT:
         raise CaptureError(
             f"tpusim.capture: the function closes over an array of {placeholder.nbytes} bytes "
-            f"({placeholder.aval.str_short()}), which would be a constant of the program; pass it "
-            "as an argument"
+            f"({placeholder.described.str_short()}), which would be a constant of the program; "
+            "pass it as an argument"
         )
     if placeholder.origin.known:
         results = elements(placeholder.origin, _MOST_BYTES_OF_A_CONSTANT)
         if results is not None:
             return np.asarray(results[placeholder.index])
     looks.at_unknown()
-    looks.replaced(placeholder.aval.str_short())
+    looks.replaced(placeholder.described.str_short())
     # Zeros would be folded away, and what they are multiplied by with them.
     count = np.arange(placeholder.size) % 251 + 1
     return count.astype(placeholder.dtype).reshape(placeholder.shape)

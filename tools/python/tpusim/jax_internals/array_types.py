@@ -25,9 +25,26 @@ def aval_type() -> type:
     return internal("jax.core", "ShapedArray", _PURPOSE)
 
 
-def aval(shape: Sequence[int], dtype: Any) -> Any:
-    """The type of an array."""
-    return aval_type()(tuple(shape), dtype)
+def aval(shape: Sequence[int], dtype: Any, weak_type: bool = False) -> Any:
+    """The type of an array, of whatever sharding."""
+    return aval_type()(tuple(shape), dtype, weak_type=weak_type)
+
+
+def typed(aval: Any, sharding: Any) -> Any:
+    """The type that JAX gives an array of that sharding: with the mesh and its explicit axes."""
+    return internal("jax._src.core", "update_aval_with_sharding", _PURPOSE)(aval, sharding)
+
+
+def unsharded(aval: Any) -> Any:
+    """The same type of an array of which nothing says where it is; any other as it is."""
+    return aval.update(sharding=None) if isinstance(aval, aval_type()) else aval
+
+
+def partitions(sharding: Any) -> tuple[Any, ...]:
+    """What splits each dimension, as far as the sharding has a PartitionSpec that says it."""
+    spec = getattr(sharding, "spec", ())
+    # A spec with unreduced axes is no sequence.
+    return tuple(getattr(spec, "partitions", spec))
 
 
 def key_array(dtype: Any, base: Any) -> Any:

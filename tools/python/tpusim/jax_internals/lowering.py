@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
+from tpusim.jax_internals import array_types
 from tpusim.jax_internals.versions import optional, propagates
 
 _PIPELINE = "builtin.module(sdy-propagation-pipeline)"
@@ -38,28 +39,99 @@ def num_devices(lowered: Any, shardings: Sequence[Any]) -> int:
     return found or max((s.num_devices for s in shardings if hasattr(s, "num_devices")), default=1)
 
 
-def is_committed(lowered: Any) -> bool:
-    """Whether results are bound to their devices."""
-    return bool(facts(lowered).get("committed", True))
+def result_shardings(program: Any) -> tuple[list[Any], bool]:
+    """Of each flat result, as the compiled program would say it, and whether they are committed.
+
+    `program` is traced or lowered.
+    """
+    traced = program if hasattr(program, "lower") else None
+    if traced is not None:
+        # A kernel for TPUs is lowered for nothing else; what is to be compiled is so for CPUs.
+        platforms = ("tpu",) if propagates() else None
+        program = traced.lower(lowering_platforms=platforms)
+    devices = _devices(program)
+    found = None if devices is None else _found(program, devices)
+    if found is None:
+        lowered = program if traced is None else traced.lower()
+        found = jax.tree.leaves(lowered.compile().output_shardings)
+    return found, bool(facts(program).get("committed", True))
 
 
-def result_shardings(lowered: Any, meshes: Sequence[Mesh] = ()) -> list[Any]:
-    """As XLA chooses them, one per flat result; `meshes` name the axes where there is a choice."""
+def _found(lowered: Any, devices: Sequence[Any]) -> list[Any] | None:
+    """Without compiling; None if that takes the compiler."""
+    known = facts(lowered)
     count = len(jax.tree.leaves(lowered.out_info))
-    devices = _devices(lowered)
-    if devices is not None:
-        if len(devices) == 1:
-            kind = jax.sharding.SingleDeviceSharding(devices[0])
-            return [kind] * count
+    # What the user states, and what the types of results say.
+    out = known.get("out_shardings") or [None] * count
+    stated = [sharding if is_whole(sharding) else None for sharding in out]
+    if None not in stated:
+        return stated
+    meshes = _meshes(known)
+    if len(devices) == 1:
+        found = _on_one(lowered, devices[0], meshes, out)
+    else:
         found = _propagated(lowered, devices, meshes) if propagates() else None
-        if found is not None and len(found) == count:
-            return found
-    return jax.tree.leaves(lowered.compile().output_shardings)
+    if found is None or len(found) != count:
+        return None
+    avals = known.get("global_out_avals") or [None] * count
+    placed = [s or _typed(f, aval) for s, f, aval in zip(stated, found, avals, strict=True)]
+    return None if None in placed else placed
+
+
+def is_whole(sharding: Any) -> bool:
+    """Whether it is a sharding on devices that leaves nothing to the compiler."""
+    if not isinstance(sharding, jax.sharding.Sharding):
+        return False
+    if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+        return False
+    return PartitionSpec.UNCONSTRAINED not in array_types.partitions(sharding)
+
+
+def _meshes(known: dict[str, Any]) -> list[Mesh]:
+    """Those that a program names, the one that JAX takes for results first."""
+    found: list[Any] = []
+    for of in ("in_shardings", "intermediate_shardings", "out_shardings"):
+        found += [getattr(sharding, "mesh", None) for sharding in known.get(of) or ()]
+    found.append(known.get("context_mesh"))
+    return [mesh for mesh in found if isinstance(mesh, Mesh) and not mesh.empty]
+
+
+def _typed(sharding: Any, aval: Any) -> Any:
+    """On a mesh whose axes have the types that the type of the result says; None if on another."""
+    mine, own = (
+        getattr(sharding, "mesh", None),
+        getattr(getattr(aval, "sharding", None), "mesh", None),
+    )
+    if mine is None or own is None or own.empty or AxisType.Manual in own.axis_types:
+        return sharding
+    if own.shape_tuple != mine.shape_tuple:
+        return None
+    if own.axis_types == mine.axis_types:
+        return sharding
+    return sharding.update(mesh=Mesh(mine.devices, mine.axis_names, axis_types=own.axis_types))
 
 
 def _devices(lowered: Any) -> tuple[Any, ...] | None:
     devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None)
     return None if devices is None else tuple(devices)
+
+
+def _on_one(
+    lowered: Any, device: Any, meshes: Sequence[Mesh], out: Sequence[Any]
+) -> list[Any] | None:
+    """Of a program of one device; `out` are the shardings that are stated, some in part."""
+    attributes = _result_attributes(lowered.compiler_ir("stablehlo").operation)
+    if attributes is None:
+        return None
+    found = []
+    for stated, result in zip(out, attributes, strict=True):
+        sharding: Any = jax.sharding.SingleDeviceSharding(device)
+        if meshes:
+            axes = array_types.partitions(stated)
+            left = [None if a is PartitionSpec.UNCONSTRAINED else a for a in axes]
+            sharding = NamedSharding(meshes[0], PartitionSpec(*left))
+        found.append(_in_memory(sharding, result))
+    return found
 
 
 def _propagated(lowered: Any, devices: Sequence[Any], meshes: Sequence[Mesh]) -> list[Any] | None:
@@ -77,29 +149,36 @@ def _propagated(lowered: Any, devices: Sequence[Any], meshes: Sequence[Mesh]) ->
     texts = [str(op) for op in operations if op.operation.name == "sdy.mesh"]
     named = dict(filter(None, (_mesh_of(text, devices, meshes) for text in texts)))
     # Whose replicas results are that nothing is said of.
-    everywhere = next((m for m in named.values() if m.size == len(devices)), None)
-    if everywhere is None:
+    everywhere = next((m for m in [*meshes, *named.values()] if m.size == len(devices)), None)
+    attributes = _result_attributes(module)
+    if everywhere is None or attributes is None:
         return None
-    for operation in operations:
+    results = []
+    for result in attributes:
+        text = str(result["sdy.sharding"]) if "sdy.sharding" in result else ""
+        sharding = _sharding_of(text, named) if text else NamedSharding(everywhere, PartitionSpec())
+        if sharding is None:
+            return None
+        results.append(_in_memory(sharding, result))
+    return results
+
+
+def _result_attributes(module: Any) -> list[Any] | None:
+    """Of the results of a module's main function: what is like a dict, of each."""
+    for operation in module.regions[0].blocks[0].operations:
         attributes = operation.operation.attributes
-        if operation.operation.name != "func.func" or str(attributes["sym_name"]) != '"main"':
-            continue
-        shapes = len(list(attributes["function_type"].value.results))
-        if "res_attrs" not in attributes:
-            return [NamedSharding(everywhere, PartitionSpec())] * shapes
-        results = []
-        for result in attributes["res_attrs"]:
-            text = str(result["sdy.sharding"]) if "sdy.sharding" in result else ""
-            sharding = _sharding_of(text, named) if text else None
-            if text and sharding is None:
-                return None
-            sharding = sharding or NamedSharding(everywhere, PartitionSpec())
-            if "mhlo.memory_kind" in result:
-                kind = str(result["mhlo.memory_kind"]).strip('"')
-                sharding = sharding.with_memory_kind(kind)
-            results.append(sharding)
-        return results
+        if operation.operation.name == "func.func" and str(attributes["sym_name"]) == '"main"':
+            if "res_attrs" in attributes:
+                return list(attributes["res_attrs"])
+            return [{}] * len(list(attributes["function_type"].value.results))
     return None
+
+
+def _in_memory(sharding: Any, result: Any) -> Any:
+    """In the memory that the attributes of a result name."""
+    if "mhlo.memory_kind" not in result:
+        return sharding
+    return sharding.with_memory_kind(str(result["mhlo.memory_kind"]).strip('"'))
 
 
 def _mesh_of(text: str, devices: Sequence[Any], meshes: Sequence[Mesh]) -> tuple[str, Mesh] | None:
