@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -243,6 +244,47 @@ def test_python_to_paste(found):
     names: dict = {}
     exec(found.python, names)
     assert names["specs"] == found.best.arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "tree", "said"),
+    [
+        ("params", {"up": X}, "params['down']: params has no such leaf: .* are params['up']"),
+        ("params", {**PARAMS, "bias": X}, "params['bias'] has no spec: .* params['down'], params"),
+        ("params", [X, X], "params[0] has no spec: add one to specs, .*; specs of params are"),
+        ("state", PARAMS, "state['down'] has no spec: .*; specs of state are none"),
+        ("x", {}, "x: x has no such leaf: .*; its leaves are none"),
+    ],
+)
+def test_python_to_paste_takes_no_other_tree(found, name, tree, said):
+    """Nothing is replicated for lack of a name."""
+    names: dict = {}
+    exec(found.python, names)
+    shardings = names["shardings"]("params", PARAMS)
+    assert {k: s.spec for k, s in shardings.items()} == {
+        k: found.best.arguments[f"params[{k!r}]"] for k in PARAMS
+    }
+    assert names["shardings"]("x", X).spec == found.best.arguments["x"]
+    with pytest.raises(ValueError, match=re.escape(said).replace(r"\.\*", ".*")):
+        names["shardings"](name, tree)
+
+
+def test_python_to_paste_knows_numbers():
+    """A spec may be of many leaves: each is one of them."""
+    layers = [array(512, 512) for _ in range(3)]
+
+    def chain(layers, x):
+        for layer in layers:
+            x = x @ layer
+        return x
+
+    found = tpusim.shard(chain, layers, X, config=CONFIG, jobs=1)
+    names: dict = {}
+    exec(found.python, names)
+    assert "layers[*]" in names["specs"]
+    assert len({s.spec for s in names["shardings"]("layers", layers)}) == 1
+    with pytest.raises(ValueError, match=r"^layers\[\*\]: layers has no such leaf"):
+        names["shardings"]("layers", [])
 
 
 def test_what_was_read_has_no_program(found):

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "workloads/search/statements.h"
@@ -91,6 +92,36 @@ std::string RootOf(const std::string& argument) {
   return argument.substr(0, argument.find_first_of(".["));
 }
 
+// Looks up the specs of an argument. A leaf without a spec, or a spec without a leaf, says that the
+// argument is another tree than that of the program.
+constexpr std::string_view kShardings = R"(def shardings(name, argument):
+    """Of an argument of the step, by its name: a spec for every leaf, a leaf for every spec."""
+    names = [n for n in specs if re.fullmatch(re.escape(name) + r"([.\[].*)?", n)]
+    left, leaves = set(names), []
+
+    def of(path, _):
+        full = name + jax.tree_util.keystr(path)
+        leaves.append(full)
+        known = full if full in specs else re.sub(r"\d+", "*", full)
+        if known not in specs:
+            raise ValueError(
+                f"{full} has no spec: add one to specs, P() if the step does not use it; "
+                f"specs of {name} are {', '.join(names) or 'none'}"
+            )
+        left.discard(known)
+        return NamedSharding(mesh, specs[known])
+
+    found = jax.tree_util.tree_map_with_path(of, argument)
+    if left:
+        raise ValueError(
+            f"{', '.join(sorted(left))}: {name} has no such leaf: pass what the step is called "
+            f"with; its leaves are {', '.join(leaves) or 'none'}"
+        )
+    return found
+
+
+)";
+
 // What jax.checkpoint keeps, as it is called.
 std::string PolicyOf(const search::Form& form) {
   std::vector<std::string> saved, offloaded;
@@ -172,13 +203,8 @@ std::string PythonOf(const FindProblem& problem, const Candidate& candidate) {
     if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
   }
   text +=
-      "}\n\n\ndef shardings(name, argument):\n"
-      "    \"\"\"Of an argument of the step, by its name.\"\"\"\n\n"
-      "    def of(path, _):\n"
-      "        full = name + jax.tree_util.keystr(path)\n"
-      "        spec = specs.get(full, specs.get(re.sub(r\"\\d+\", \"*\", full), P()))\n"
-      "        return NamedSharding(mesh, spec)\n\n"
-      "    return jax.tree_util.tree_map_with_path(of, argument)\n\n\n";
+      "}\n\n\n";
+  text += kShardings;
   std::vector<std::string> calls;
   for (const std::string& root : roots) {
     calls.push_back(fmt::format("shardings({}, {})", Quoted(root), root));
