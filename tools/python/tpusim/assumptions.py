@@ -1,12 +1,11 @@
 """What an export takes for granted or leaves out: lines that every report repeats."""
 
-import importlib.util
-import pathlib
+import os
 import sys
 import types
 import warnings
 
-from tpusim.source_files import relative
+from tpusim.source_files import jax_folders, relative
 
 
 class Assumptions:
@@ -43,12 +42,8 @@ def is_users(frame: types.FrameType) -> bool:
 
 def is_users_file(file: str) -> bool:
     """As `is_users`, of a source file."""
-    folders = [pathlib.Path(__file__).parent]
-    for package in ("jax", "jaxlib"):
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.origin is not None:
-            folders.append(pathlib.Path(spec.origin).parent)
-    return not any(pathlib.Path(file).is_relative_to(folder) for folder in folders)
+    ours = os.path.dirname(__file__) + os.sep
+    return not file.startswith((ours, *jax_folders()))
 
 
 def users_place() -> str:

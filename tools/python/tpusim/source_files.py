@@ -1,9 +1,17 @@
-"""Which of a program's source files are the user's own and which belong to packages."""
+"""Which source files are the user's own and which belong to packages.
+
+A package is in a folder that Python has for them (that of the environment, or the user's), or has a
+distribution elsewhere that lists its files (`pip install --target`, another environment on
+PYTHONPATH). JAX is one wherever it is. What is installed to be edited in its own folder, otherwise,
+is the user's own: it may change from one run to the next.
+"""
 
 import functools
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import site
 import sysconfig
 
 from tpusim import wire
@@ -39,18 +47,62 @@ def library_files(module: bytes) -> tuple[str, ...]:
 
 def _is_installed(name: str) -> bool:
     if os.path.isabs(name):
-        standard = sysconfig.get_path("stdlib")
-        return name.startswith(standard.rstrip("/") + "/")
+        return is_installed(name)
     # A package that stands in the working directory is the user's own.
     return not os.path.exists(name) and any(
         os.path.exists(os.path.join(folder, name)) for folder in _package_folders()
     )
 
 
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to JAX."""
+    real = os.path.realpath(file)
+    return real.startswith(_installed()) or _is_listed(real)
+
+
+@functools.cache
+def jax_folders() -> tuple[str, ...]:
+    """Those of JAX's own packages, wherever they are."""
+    specs = [importlib.util.find_spec(package) for package in ("jax", "jaxlib")]
+    return tuple(os.path.dirname(s.origin) + os.sep for s in specs if s and s.origin)
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    """Folders in which everything is installed; each ends in a slash."""
+    folders = [sysconfig.get_path("stdlib"), *_environments(), *jax_folders()]
+    return tuple(os.path.realpath(folder) + os.sep for folder in folders)
+
+
+def _environments() -> list[str]:
+    """Where Python looks for packages that are installed."""
+    folders = [sysconfig.get_path(p) for p in ("purelib", "platlib")]
+    return [*folders, *site.getsitepackages(), site.getusersitepackages()]
+
+
+@functools.cache
+def _elsewhere() -> dict[str, frozenset[str]]:
+    """By folder: the first parts of the files that distributions outside of environments list."""
+    found: dict[str, set[str]] = {}
+    for distribution in importlib.metadata.distributions():
+        folder = os.path.realpath(str(distribution.locate_file("")))
+        if (folder + os.sep).startswith(_installed()):
+            continue
+        # Others than wheels have no RECORD: a project in whose folder Python was started.
+        record = distribution.read_text("RECORD") or ""
+        first = {line.split("/")[0].split(",")[0] for line in record.splitlines()}
+        found.setdefault(folder, set()).update(first - {"..", ""})
+    return {folder: frozenset(parts) for folder, parts in found.items() if parts}
+
+
+def _is_listed(real: str) -> bool:
+    for folder, parts in _elsewhere().items():
+        if real.startswith(folder + os.sep) and real[len(folder) + 1 :].split(os.sep)[0] in parts:
+            return True
+    return False
+
+
 @functools.cache
 def _package_folders() -> tuple[str, ...]:
-    folders = {sysconfig.get_path(p) for p in ("purelib", "platlib")}
-    jax = importlib.util.find_spec("jax")
-    if jax is not None and jax.origin is not None:
-        folders.add(str(pathlib.Path(jax.origin).parents[1]))
-    return tuple(sorted(folders))
+    of_jax = [os.path.dirname(folder.rstrip(os.sep)) for folder in jax_folders()]
+    return tuple(sorted({*_environments(), *_elsewhere(), *of_jax}))

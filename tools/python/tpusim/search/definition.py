@@ -10,17 +10,14 @@ import functools
 import hashlib
 import inspect
 import pathlib
-import sysconfig
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tpusim.search.payload import FromFile
 from tpusim.search.space import identity
+from tpusim.source_files import is_installed
 
-_INSTALLED = tuple(
-    pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")
-)
 _OURS = pathlib.Path(__file__).resolve().parents[1]
 
 
@@ -143,8 +140,7 @@ def _own(value: Any) -> bool:
     file = getattr(module, "__file__", None)
     if not file:
         return False
-    path = pathlib.Path(file).resolve()
-    return not any(path.is_relative_to(folder) for folder in (*_INSTALLED, _OURS))
+    return not is_installed(file) and not pathlib.Path(file).resolve().is_relative_to(_OURS)
 
 
 def _file_of(value: Any) -> str:

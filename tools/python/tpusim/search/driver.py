@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from tpusim import arguments as checks
-from tpusim import files
+from tpusim import files, interrupts
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.report import Report
 from tpusim.search import engine as engines
@@ -136,7 +136,7 @@ def search(
     )
     if words is not None and path != MEMORY and _is_same(path, (find or {}).get("store")):
         raise ArgumentValueError(f"find: store: {path} is that of the search; name another file")
-    with engines.opened(engine, most_workers) as opened:
+    with interrupts.heeded() as check, engines.opened(engine, most_workers) as opened:
         run = Stages(
             problem,
             found,
@@ -145,10 +145,13 @@ def search(
             Store(path),
             opened,
             Progress(progress),
+            check,
         )
         try:
+            run.identify()
             run.export()
             run.simulate(prune, least, most_ahead or 2 * opened.workers)
+            check()
         except KeyboardInterrupt as interrupt:
             raise SearchInterruptedError(run.results()) from interrupt
         finally:

@@ -146,9 +146,13 @@ class _Process:
         self._close()
 
     def died(self) -> str:
-        """How it ended, and its last words."""
+        """How it ended, and its last words; one that has closed its output ends by itself."""
+        try:
+            code = self._process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = None
         self.kill()
-        code = self._process.wait()
+        code = self._process.wait() if code is None else code
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         self._close()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tpusim.errors import Error
+from tpusim.scripts import exit_of
 from tpusim.search import exporting, payload, simulating
 from tpusim.search.candidate import Candidate
 from tpusim.search.engine import Engine
@@ -27,6 +28,8 @@ from tpusim.search.store import Store
 
 # Floats are added in another order than in the binary.
 _ROUNDING = 1e-9
+# How long an interrupt that was lost may wait.
+_CHECK_SECONDS = 0.5
 
 
 @dataclasses.dataclass
@@ -49,6 +52,7 @@ class Stages:
         store: Store,
         engine: Engine,
         progress: Progress,
+        check: Callable[[], None],
     ):
         self.problem = problem
         self.found = found
@@ -57,11 +61,21 @@ class Stages:
         self.store = store
         self.engine = engine
         self.progress = progress
-        shared = shared_by(problem)
-        self.keys = [key_of(candidate, shared) for candidate in found]
-        self.problem_bytes = payload.dumps(problem, "build, options or objective")
+        self.check = check  # Raises an interrupt that was lost.
+        self.keys: list[str] = []
+        self.problem_bytes = b""
         self.rows: dict[int, Row] = {}
         self.running: dict[concurrent.futures.Future[Any], int] = {}
+
+    def identify(self) -> None:
+        """Before all else: what candidates are in a store, and what a worker gets of the problem.
+
+        It reads the user's code, which may be much.
+        """
+        shared = shared_by(self.problem)
+        self.keys = [key_of(candidate, shared) for candidate in self.found]
+        self.problem_bytes = payload.dumps(self.problem, "build, options or objective")
+        self.check()
 
     def cancel(self) -> None:
         """What an engine that is not ours has not begun."""
@@ -230,9 +244,12 @@ class Stages:
                     put(running.pop(future), _result(future))
 
     def _wait(self, running: Iterable[Any]) -> list[Any]:
-        done, _ = concurrent.futures.wait(
-            list(running), return_when=concurrent.futures.FIRST_COMPLETED
-        )
+        done: set[Any] = set()
+        while not done:
+            self.check()
+            done, _ = concurrent.futures.wait(
+                list(running), _CHECK_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
+            )
         return list(done)
 
     def _groups(self) -> list[_Group]:
@@ -296,6 +313,8 @@ def _result(future: "concurrent.futures.Future[Any]") -> Any:
     """Of a task; its functions catch what candidates do, so all else is the worker's end."""
     try:
         return future.result()
+    except SystemExit as error:  # Of an engine whose workers survive it.
+        return Row(Status.CRASHED, why=f"the candidate ended with {exit_of(error)}")
     except Exception as error:
         text = " ".join(str(error).split()) or type(error).__name__
         return Row(Status.CRASHED, why=text)

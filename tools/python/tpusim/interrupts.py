@@ -1,0 +1,42 @@
+"""Interrupts that nothing may lose.
+
+Python raises KeyboardInterrupt wherever the main thread is. Where that is code which something
+calls back, such as JAX's callback of the garbage collector, the exception is printed and gone. So
+an interrupt is remembered, too, and raised again at the next place that asks.
+"""
+
+import contextlib
+import signal
+import threading
+import types
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def heeded() -> Iterator[Callable[[], None]]:
+    """An interrupt ends the block, be it at its end, or where it calls what this yields.
+
+    Without effect outside of the main thread, and where interrupts are somebody else's.
+    """
+    interrupted = False
+
+    def check() -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield check
+        return
+
+    def handle(number: int, frame: types.FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield check
+        check()
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
