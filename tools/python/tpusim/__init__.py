@@ -37,41 +37,40 @@ Or step by step, through files:
 
 From a shell: `python -m tpusim.export script.py:function --config v5e-4x2 -o step.pb`.
 
-Nothing here imports JAX, pandas, scipy or matplotlib before it is needed, so XLA_FLAGS can still
-be set after `import tpusim`.
+Nothing is imported before it is needed: the command `tpusim` starts at once, and XLA_FLAGS can
+still be set after `import tpusim`.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from tpusim import calibrate, flags, search
-from tpusim.advice import Advice, MemoryAdvice, advise
-from tpusim.capturing import capture
-from tpusim.comparison import compare
-from tpusim.errors import CaptureError, Error
-from tpusim.report import Report
-from tpusim.runner import find_binary, run
-from tpusim.search.candidate import Candidate
-from tpusim.search.results import SearchInterruptedError, SearchResults
-from tpusim.seeing import seen_as
-from tpusim.sharding import FoundShardings, shard
-from tpusim.simulation import simulate
-from tpusim.timeline import Timeline
-from tpusim.version import __version__ as __version__
-from tpusim.workload import (
-    Compilation,
-    CompilerOption,
-    DeviceCoordinates,
-    KernelCost,
-    MemoryAnalysis,
-    MeshAxis,
-    TripCount,
-    Workload,
-)
-
+TYPE_CHECKING = False  # As that of `typing`, which takes longer to import than all of this.
 if TYPE_CHECKING:
-    from tpusim.export import export
+    from typing import Any
 
+    from tpusim import calibrate, flags, search
+    from tpusim.advice import Advice, MemoryAdvice, advise
+    from tpusim.binary import find_binary
+    from tpusim.capturing import capture
+    from tpusim.comparison import compare
+    from tpusim.errors import CaptureError, Error
+    from tpusim.export import export
+    from tpusim.report import Report
+    from tpusim.runner import run
+    from tpusim.search.candidate import Candidate
+    from tpusim.search.results import SearchInterruptedError, SearchResults
+    from tpusim.seeing import seen_as
+    from tpusim.sharding import FoundShardings, shard
+    from tpusim.simulation import simulate
+    from tpusim.timeline import Timeline
+    from tpusim.version import __version__ as __version__
+    from tpusim.workload import (
+        Compilation,
+        CompilerOption,
+        DeviceCoordinates,
+        KernelCost,
+        MemoryAnalysis,
+        MeshAxis,
+        TripCount,
+        Workload,
+    )
 
 __all__ = [
     "Advice",
@@ -106,12 +105,39 @@ __all__ = [
     "simulate",
 ]
 
+# By module: the names that it gives the package.
+_NAMES = {
+    "advice": "Advice MemoryAdvice advise",
+    "binary": "find_binary",
+    "capturing": "capture",
+    "comparison": "compare",
+    "errors": "CaptureError Error",
+    "report": "Report",
+    "runner": "run",
+    "search.candidate": "Candidate",
+    "search.results": "SearchInterruptedError SearchResults",
+    "seeing": "seen_as",
+    "sharding": "FoundShardings shard",
+    "simulation": "simulate",
+    "timeline": "Timeline",
+    "version": "__version__",
+    "workload": "Compilation CompilerOption DeviceCoordinates KernelCost MemoryAnalysis MeshAxis "
+    "TripCount Workload",
+}
 
-def __getattr__(name: str) -> Any:
-    if name == "export":
-        # The module itself, which is callable: `tpusim.export(...)` is the same thing before and
-        # after an `import tpusim.export`. Not earlier, since `python -m tpusim.export` runs it.
-        return importlib.import_module("tpusim.export")
+
+def __getattr__(name: str) -> "Any":
+    """A public name, or a module of the package, of which some can be called (`search`)."""
+    import importlib
+    import importlib.util
+
+    for module, names in _NAMES.items():
+        if name in names.split():
+            found = getattr(importlib.import_module(f"tpusim.{module}"), name)
+            globals()[name] = found
+            return found
+    if not name.startswith("_") and importlib.util.find_spec(f"tpusim.{name}") is not None:
+        return importlib.import_module(f"tpusim.{name}")
     raise AttributeError(f"module 'tpusim' has no attribute {name!r}")
 
 

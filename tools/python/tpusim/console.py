@@ -1,17 +1,21 @@
 """The command `tpusim` of an installed package: the binary inside of it, and what is Python."""
 
-import importlib
 import os
 import sys
-from typing import NoReturn
 
+from tpusim.binary import find_binary
 from tpusim.errors import Error
-from tpusim.runner import find_binary
+
+TYPE_CHECKING = False  # As that of `typing`, which takes longer to import than all of this.
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
-def main() -> NoReturn:
+def main() -> "NoReturn":
     """Becomes the binary, with the same arguments; `search`, `flags` and `calibrate` stay here."""
     if sys.argv[1:2] in (["search"], ["flags"], ["calibrate"]):
+        import importlib
+
         command = importlib.import_module(f"tpusim.{sys.argv[1]}.command")
         sys.exit(command.main(sys.argv[2:]))
     try:

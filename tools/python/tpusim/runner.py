@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 
 from tpusim import arguments as checks
 from tpusim import files
+from tpusim.binary import find_binary
 from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.timeline import Timeline
@@ -24,34 +24,6 @@ _GRACE_SECONDS = 5.0
 _WORKLOAD = "workload.pb"
 # Characters of an unexpected output that an error repeats.
 _MOST_SAID = 200
-
-
-def find_binary(*, on_path: bool = True) -> str:
-    """The tpusim binary.
-
-    $TPUSIM_BINARY; else the one inside the package, which wheels have; else, unless `on_path` is
-    False, the command `tpusim`; else build/tpusim of this source tree.
-    """
-    if stated := os.environ.get("TPUSIM_BINARY"):
-        # A name without a folder is looked up on PATH, as a shell does.
-        if (binary := shutil.which(stated)) is None:
-            why = "not an executable file" if os.path.exists(stated) else "no such file"
-            raise Error(f"TPUSIM_BINARY={stated}: {why}; set it to the tpusim binary, or unset it")
-        return binary
-    here = pathlib.Path(__file__).resolve()
-    packaged = here.parent / "bin" / "tpusim"
-    built = here.parents[3] / "build" / "tpusim" if len(here.parents) > 3 else packaged
-    if packaged.is_file():
-        return str(packaged)
-    found = shutil.which("tpusim") if on_path else None
-    if found:
-        return found
-    if built.is_file():
-        return str(built)
-    raise Error(
-        "no tpusim binary: install the wheel, build it (tools/demo), put it on PATH, or set "
-        "TPUSIM_BINARY"
-    )
 
 
 def execute(arguments: Sequence[str]) -> str:
