@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +45,61 @@ def test_imports_have_no_circle(folder: str, package: str) -> None:
     graph = {name: imports_of(path, modules) - {name} for name, path in modules.items()}
     assert sum(map(len, graph.values())) > 20
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the circle.
+
+
+# What each starts with.
+COMMANDS = {
+    "console script": "import sys; from tpusim.console import main",
+    # As `python -m tpusim`, but for the module that finds modules.
+    "module": "import sys; import tpusim.__main__",
+}
+
+
+def imported(code: str) -> set[str]:
+    """By a Python that runs it."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print(*sys.modules)"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_starts_at_once(command: str) -> None:
+    """It becomes the binary: modules of its own, and nothing of Python's library beyond these."""
+    found = imported(COMMANDS[command]) - imported("import sys")
+    own = {"tpusim", "tpusim.console", "tpusim.binary", "tpusim.errors", "tpusim.__main__"}
+    assert found <= own
+
+
+def test_the_package_gives_names_on_demand() -> None:
+    """All that it says it has, and its modules as attributes."""
+    code = (
+        "import sys, tpusim; "
+        "missing = [n for n in dir(tpusim) if getattr(tpusim, n, None) is None]; "
+        "assert not missing, missing; "
+        "assert callable(tpusim.search) and callable(tpusim.flags) and callable(tpusim.export); "
+        "assert tpusim.capturing.capture is tpusim.capture; "
+        "assert not hasattr(tpusim, 'nothing')"
+    )
+    assert "jax" not in imported("import sys, tpusim; tpusim.Report")
+    imported(code)
+
+
+def test_python_m_tpusim(binary: str) -> None:
+    environment = {"PYTHONPATH": str(ROOT / "tools/python"), "TPUSIM_BINARY": binary}
+    words = ["--version"], ["no-such-word"]
+    for word in words:
+        direct = subprocess.run([binary, *word], capture_output=True, text=True, check=False)
+        module = subprocess.run(
+            [sys.executable, "-m", "tpusim", *word],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (module.returncode, module.stdout) == (direct.returncode, direct.stdout)
+        assert module.stderr == direct.stderr

@@ -1,15 +1,21 @@
 """Candidates, their identities, reasons and the store, without JAX."""
 
+import concurrent.futures
 import dataclasses
 import functools
 import math
+import os
 import pathlib
 import pickle
 import sqlite3
+import sys
+from typing import Any
 
 import pytest
 import tpusim
+from tpusim.search import stages
 from tpusim.search.objective import objective_of
+from tpusim.search.pool import ProcessPool
 from tpusim.search.ranking import ranked, reason
 from tpusim.search.row import Row, Status
 from tpusim.search.space import candidates, identity, label_of
@@ -203,3 +209,25 @@ class Nameless:
 
 def test_a_callable_whose_name_is_none():
     assert identity(Nameless()) == "nameless"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ((sys.exit, 3), "the worker ended with exit code 3"),
+        ((sys.exit, "no such layout"), "the worker ended with exit code 1: no such layout"),
+        ((os._exit, 4), "the worker ended with exit code 4"),
+        ((os.abort,), "the worker ended with SIGABRT"),
+    ],
+)
+def test_how_a_worker_ends(end: tuple[Any, ...], said: str):
+    with ProcessPool(1) as pool:
+        assert str(pool.submit(*end).exception()).startswith(said)
+        assert pool.submit(abs, -1).result() == 1  # Another takes its place.
+
+
+def test_a_candidate_that_exits_ends_no_search():
+    """Engines whose workers survive it hand on the exception."""
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        row = stages._result(executor.submit(sys.exit, 3))
+    assert (row.status, row.why) == (Status.CRASHED, "the candidate ended with sys.exit(3)")

@@ -2,7 +2,8 @@
 
 Python raises KeyboardInterrupt wherever the main thread is. Where that is code which something
 calls back, such as JAX's callback of the garbage collector, the exception is printed and gone. So
-an interrupt is remembered, too, and raised again at the next place that asks.
+an interrupt is remembered, too, and raised again at the next place that asks. Where a process has
+been started that no variable has as yet, nobody would end it. So an interrupt waits there.
 """
 
 import contextlib
@@ -40,3 +41,24 @@ def heeded() -> Iterator[Callable[[], None]]:
         check()
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """What Python does at an interrupt, or at a request to end, it does at the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    waiting: list[tuple[int, types.FrameType | None]] = []
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, lambda *received: waiting.append(received))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for number, frame in waiting[:1]:
+            handlers[signal.Signals(number)](number, frame)

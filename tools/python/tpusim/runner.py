@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tpusim import arguments as checks
-from tpusim import files
+from tpusim import files, interrupts
 from tpusim.binary import find_binary
 from tpusim.errors import Error
 from tpusim.report import Report
@@ -32,23 +32,25 @@ def execute(arguments: Sequence[str]) -> str:
     However this ends, also by an interrupt, the binary has ended, and has removed what it began.
     """
     binary = find_binary()
+    process: subprocess.Popen[str] | None = None
     try:
-        process = subprocess.Popen(
-            [binary, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:
-        raise Error(f"{binary}: {error.strerror or error}") from error
-    with process:
-        try:
-            printed, errors = process.communicate()
-        except BaseException:
-            _end(process)
-            raise
+        with interrupts.deferred():
+            process = subprocess.Popen(
+                [binary, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+        printed, errors = process.communicate()
+    except BaseException as error:
+        if process is not None:
+            with process:
+                _end(process)
+        elif isinstance(error, OSError):
+            raise Error(f"{binary}: {error.strerror or error}") from error
+        raise
     if process.returncode != 0:
         raise Error(errors.strip() or f"{binary}: {_how(process.returncode)}")
     return printed
