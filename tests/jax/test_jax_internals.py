@@ -174,8 +174,9 @@ def test_shardings_without_the_record_of_a_lowering():
     x = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=sharding)
     lowered = jax.jit(lambda x: x * 2).lower(x)
     propagated = lowering.result_shardings(lowered)
+    assert propagated == lowering.result_shardings(jax.jit(lambda x: x * 2).trace(x))
     plain = types.SimpleNamespace(out_info=lowered.out_info, compile=lowered.compile)
-    assert lowering.result_shardings(plain) == propagated == [sharding]
+    assert lowering.result_shardings(plain) == propagated == ([sharding], True)
     assert lowering.in_shardings(plain, (x,)) == [sharding]
     assert lowering.num_devices(plain, [sharding]) == 8
 

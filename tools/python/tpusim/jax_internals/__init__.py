@@ -10,6 +10,7 @@ that names the version and what is missing (`versions.internal`).
     frames.py         whose source line an operation has
     lowering.py       what a lowered program knows of its devices and shardings
     compiling.py      the TPU compiler's client
+    meshes.py         the mesh that is the context of a call
     jaxprs.py         the programs inside of a program
     callbacks.py      the primitives that call back to Python
     names.py          the primitive that names a value for rematerialisation
