@@ -182,9 +182,7 @@ void Pod::BuildEndpoints(const configs::Hosts& hosts) {
     if (endpoint == nullptr) {
       chip::Device& device = *devices_[d];
       endpoint = std::make_unique<ici::Endpoint>(
-          fmt::format("endpoint{}", d).c_str(), classes_.devices.Multiplicity(d),
-          classes_.overlooked_as == Overlooked::kWorst ? ici::JointArrivals::Counts::kLast
-                                                       : ici::JointArrivals::Counts::kFirst);
+          fmt::format("endpoint{}", d).c_str(), classes_.devices.Multiplicity(d));
       endpoint->hbm(device.memory(isa::MemorySpace::kHbm));
       endpoint->vpu(device.vpu().adds());
       endpoint->flags(device.flags());
@@ -227,12 +225,12 @@ void Pod::WatchRates(Recorder& recorder) {
   recorder.ObserveRates(fluid_.network());
 }
 
-int64_t Pod::events() const {
-  int64_t events = fluid_.events();
+int64_t Pod::instructions() const {
+  int64_t retired = 0;
   for (const int32_t d : classes_.devices.first) {
-    for (const auto& stream : devices_[d]->streams()) events += stream->retired();
+    for (const auto& stream : devices_[d]->streams()) retired += stream->retired();
   }
-  return events;
+  return retired;
 }
 
 void Pod::AddBytes(Timeline& timeline) {
@@ -283,9 +281,10 @@ void Pod::CheckInvariants(const Timeline& timeline) {
     }
   }
   Bytes sent(0), received(0);
-  for (const HostTotals& host : timeline.hosts) {
-    sent += host.sent;
-    received += host.received;
+  for (const auto& nic : nics_) {
+    if (nic == nullptr) continue;
+    sent += nic->traffic().sent;
+    received += nic->traffic().received;
   }
   TPUSIM_CHECK(sent == received, "the slices did not receive what they sent to each other");
   for (const DeviceTotals& totals : timeline.devices) {

@@ -90,7 +90,10 @@ class Pod : public sc_core::sc_module {
   const Classes& classes() const { return classes_; }
   int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
   const absl::Status& fault() const { return faults_.status(); }
-  void LimitEvents(int64_t events) { faults_.LimitEvents(events); }
+  // The simulation ends with RESOURCE_EXHAUSTED after so many instructions, or so many starts and
+  // ends of flows.
+  void LimitInstructions(int64_t instructions) { faults_.LimitEvents(instructions); }
+  void LimitFlows(int64_t flows) { fluid_.LimitEvents(flows, faults_); }
   // After so many events states recur that are only nearly the same (fast_forward.h).
   void TolerateAfter(int64_t events) { fast_forward_.TolerateAfter(events); }
   Picoseconds tolerated() const { return fast_forward_.tolerated(); }
@@ -98,7 +101,9 @@ class Pod : public sc_core::sc_module {
   const std::optional<FastForward::Ahead>& passes_ahead() const { return fast_forward_.ahead(); }
   const flow::Network& network() const { return fluid_.network(); }
   // Instructions retired, flows started and ended.
-  int64_t events() const;
+  int64_t events() const { return instructions() + flows(); }
+  int64_t instructions() const;
+  int64_t flows() const { return fluid_.events(); }
   // After the run: bytes that only the machine knows.
   void AddBytes(Timeline& timeline);
   // After the run: aborts if the counters of the fluid or of a link do not balance

@@ -4,11 +4,13 @@
 // too coarse on the way they are refined and the simulation begins again, in a fresh
 // SystemC context.
 //
-// With Folding::kAutomatic a simulation that takes long may be less than exact, by an amount that
+// With Folding::kAutomatic a simulation that would take long is less than exact, by an amount that
 // the timeline says (FoldingReport::error_bound). After exact_events, passes of loops count as the
-// same that are nearly so (fast_forward.h). And one of many classes that has not ended after
-// most_events, or cannot, is given up for an approximate folding of few classes: two simulations,
-// which take what is overlooked at its worst and at its best. The timeline is that of the former.
+// same that are nearly so (fast_forward.h). And where there are many exact classes, coarser ones
+// (symmetry/levels.h) are simulated first, in a fraction of the time. What these execute per class
+// says what the exact classes would: they are simulated if that is at most exact_under events, else
+// the finest level of which that is true. The step is that of the last simulation, its bound follows
+// from how far it is from the one before.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 
@@ -27,8 +29,7 @@ namespace tpusim::sim {
 
 inline constexpr int64_t kDefaultMaxEvents = 1'000'000'000;
 inline constexpr int64_t kDefaultExactEvents = 1'000'000;
-inline constexpr int64_t kDefaultMostEvents = 3'000'000;
-inline constexpr int64_t kDefaultMostClasses = 32;
+inline constexpr int64_t kDefaultExactUnder = 2'000'000;
 
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
@@ -47,11 +48,12 @@ struct SimulationOptions {
   // The simulation gives up after so many instructions of all devices that are
   // simulated: at a few million per second, this is a matter of minutes.
   int64_t max_events = kDefaultMaxEvents;
-  // Of Folding::kAutomatic: so many events are executed as they are, and so many of more than so
-  // many classes of devices before the folding becomes approximate.
+  // Of Folding::kAutomatic: so many instructions are executed as they are before loops may be
+  // nearly the same.
   int64_t exact_events = kDefaultExactEvents;
-  int64_t most_events = kDefaultMostEvents;
-  int64_t most_classes = kDefaultMostClasses;
+  // Of Folding::kAutomatic: a simulation of many classes may have so many events, instructions and
+  // starts and ends of transfers.
+  int64_t exact_under = kDefaultExactUnder;
 };
 
 // Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route

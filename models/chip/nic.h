@@ -30,12 +30,14 @@ class Nic : public sc_core::sc_module, public NicInterface, public steady::State
   // Of one card.
   Bytes sent() const { return traffic_.sent / multiplicity_; }
   Bytes received() const { return traffic_.received / multiplicity_; }
+  // Of all equal cards together.
+  const events::Traffic& traffic() const { return traffic_; }
 
  private:
   const flow::ResourceId egress_;
   const flow::ResourceId ingress_;
   const int64_t multiplicity_;
-  events::Traffic traffic_;  // of all equal cards together
+  events::Traffic traffic_;
 };
 
 }  // namespace tpusim::chip

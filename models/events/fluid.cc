@@ -27,7 +27,7 @@ flow::FlowId Fluid::Start(double bytes, double rate_cap, std::span<const flow::U
     free_.pop_back();
   }
   active_[slot] = {listener, tag};
-  ++events_;
+  if (++events_ > most_events_) faults_->Report(absl::ResourceExhaustedError("too many flows"));
   const flow::FlowId id = network_.Start(Now(), bytes, rate_cap, uses, slot);
   Changed();
   return id;

@@ -19,11 +19,13 @@
 #define TPUSIM_MODELS_EVENTS_FLUID_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <systemc>
 #include <vector>
 
+#include "models/events/faults.h"
 #include "models/flow/network.h"
 #include "models/steady/state.h"
 
@@ -90,6 +92,12 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
 
   // Flow starts and ends so far.
   int64_t events() const { return events_; }
+  // The simulation ends with RESOURCE_EXHAUSTED, told to `faults`, once so many more have been
+  // counted.
+  void LimitEvents(int64_t events, Faults& faults) {
+    most_events_ = events_ + events;
+    faults_ = &faults;
+  }
 
  private:
   struct Active {
@@ -113,6 +121,8 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   Picoseconds scheduled_{-1};  // of completion_; -1 = none
   Picoseconds limited_by_memory_{0};
   int64_t events_ = 0;
+  int64_t most_events_ = std::numeric_limits<int64_t>::max();
+  Faults* faults_ = nullptr;  // null: any number
 };
 
 }  // namespace tpusim::events

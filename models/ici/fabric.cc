@@ -2,8 +2,8 @@
 
 namespace tpusim::ici {
 
-Endpoint::Endpoint(sc_core::sc_module_name name, int64_t multiplicity, JointArrivals::Counts joint)
-    : sc_module(name), multiplicity_(multiplicity), joint_arrivals_(joint) {}
+Endpoint::Endpoint(sc_core::sc_module_name name, int64_t multiplicity)
+    : sc_module(name), multiplicity_(multiplicity) {}
 
 void Endpoint::end_of_elaboration() {
   hbm_resource_ = *hbm->resource();

@@ -31,8 +31,7 @@ class FlightListener {
 // What the network reaches of a device, and of all that it represents.
 class Endpoint : public sc_core::sc_module, public steady::Stateful {
  public:
-  // `joint`: which of the arrivals that are joint counts.
-  Endpoint(sc_core::sc_module_name name, int64_t multiplicity, JointArrivals::Counts joint);
+  Endpoint(sc_core::sc_module_name name, int64_t multiplicity);
 
   sc_core::sc_port<chip::MemoryInterface> hbm{"hbm"};
   sc_core::sc_port<chip::ServerInterface> vpu{"vpu"};

@@ -10,7 +10,6 @@ bool JointArrivals::Add(int32_t route, int32_t flag, int32_t sender, int32_t sen
       ahead_.try_emplace({flag, route}, std::vector<int64_t>(static_cast<size_t>(senders), 0))
           .first;
   std::vector<int64_t>& ahead = at->second;
-  const bool first = ahead[sender] == *std::max_element(ahead.begin(), ahead.end());
   ++ahead[sender];
   const bool last = *std::min_element(ahead.begin(), ahead.end()) > 0;
   if (last) {
@@ -19,7 +18,7 @@ bool JointArrivals::Add(int32_t route, int32_t flag, int32_t sender, int32_t sen
       ahead_.erase(at);
     }
   }
-  return counts_ == Counts::kLast ? last : first;
+  return last;
 }
 
 void JointArrivals::Visit(steady::StateVisitor& visitor) {

@@ -1,15 +1,14 @@
 // Arrivals from several classes of senders at one class of receivers.
 //
-// Where a folding overlooks to which peers devices send over a route (sim/symmetry/symmetry.h),
-// some of the devices that one module represents receive from one class of senders and others from
-// another, yet every one of them receives the same number of transfers. So the transfers of
-// those classes are one arrival: the n-th has come when the n-th of all of them has, or, if the
-// first counts, when that of any of them has.
+// Where classes of devices are coarser than what they do (sim/symmetry/levels.h), some of the devices
+// that one module represents receive from one class of senders over a route and others from another,
+// yet every one of them receives the same number of transfers. So the transfers of those classes
+// are one arrival: the n-th has come when the n-th of all of them has.
 //
-//   senders      A      B               last counts     first counts
-//   A's first    1      0               -               1st arrival
-//   A's second   2      0               -               2nd
-//   B's first    2      1               1st arrival     -
+//   senders      A      B               arrival
+//   A's first    1      0               -
+//   A's second   2      0               -
+//   B's first    2      1               1st
 #ifndef TPUSIM_MODELS_ICI_JOINT_ARRIVALS_H_
 #define TPUSIM_MODELS_ICI_JOINT_ARRIVALS_H_
 
@@ -24,10 +23,6 @@ namespace tpusim::ici {
 
 class JointArrivals {
  public:
-  enum class Counts { kLast, kFirst };
-
-  explicit JointArrivals(Counts counts) : counts_(counts) {}
-
   // A transfer over the route for the flag, of one of so many classes of senders, has come.
   // Whether that completes an arrival.
   bool Add(int32_t route, int32_t flag, int32_t sender, int32_t senders);
@@ -35,7 +30,6 @@ class JointArrivals {
   void Visit(steady::StateVisitor& visitor);
 
  private:
-  const Counts counts_;
   // By flag and route: how many more have come of each class than of the one of which fewest
   // have. Without those of which as many have come of all.
   std::map<std::pair<int32_t, int32_t>, std::vector<int64_t>> ahead_;

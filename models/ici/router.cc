@@ -1,5 +1,6 @@
 #include "models/ici/router.h"
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -59,20 +60,27 @@ void Router::Spend(Pending& pending, Picoseconds end, events::Spent spent) {
   causes_->SetCurrent(pending.cause);
 }
 
-void Router::UseDcn(const RdmaRecord& record) {
+int64_t Router::TransfersTo(const Path::Receiver& receiver) {
+  const int64_t receivers = fabric->EndpointOf(receiver.device).multiplicity();
+  return std::llround(receiver.share * static_cast<double>(receivers));
+}
+
+void Router::UseDcn(const RdmaRecord& record, const Path& path) {
   Endpoint& source = fabric->EndpointOf(record.source);
-  Endpoint& destination = fabric->EndpointOf(record.destination);
-  TPUSIM_CHECK(source.nic.size() > 0 && destination.nic.size() > 0,
-               "a single slice has no data-centre network");
+  TPUSIM_CHECK(source.nic.size() > 0, "a single slice has no data-centre network");
   source.nic->Sent(record.rdma->bytes, source.multiplicity());
-  const auto senders = static_cast<double>(source.multiplicity());
-  const auto use = [&](flow::ResourceId resource, int64_t multiplicity) {
-    uses_.push_back({resource, senders / static_cast<double>(multiplicity)});
+  const auto use = [&](flow::ResourceId resource, int64_t transfers, int64_t multiplicity) {
+    uses_.push_back(
+        {resource, static_cast<double>(transfers) / static_cast<double>(multiplicity)});
   };
-  use(source.host_link->outward(), source.host_link->multiplicity());
-  use(source.nic->outward(), source.nic->multiplicity());
-  use(destination.nic->inward(), destination.nic->multiplicity());
-  use(destination.host_link->inward(), destination.host_link->multiplicity());
+  use(source.host_link->outward(), source.multiplicity(), source.host_link->multiplicity());
+  use(source.nic->outward(), source.multiplicity(), source.nic->multiplicity());
+  for (const Path::Receiver& receiver : path.receivers) {
+    Endpoint& to = fabric->EndpointOf(receiver.device);
+    const int64_t transfers = TransfersTo(receiver);
+    use(to.nic->inward(), transfers, to.nic->multiplicity());
+    use(to.host_link->inward(), transfers, to.host_link->multiplicity());
+  }
 }
 
 void Router::UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver) {
@@ -135,7 +143,7 @@ void Router::Start(uint32_t slot) {
   FlightListener* const flights = fabric->flights();
   if (flights != nullptr) flights->FlightBegins(device, rdma.route);
   if (route.dcn) {
-    UseDcn(record);
+    UseDcn(record, path);
   } else if (route.links.empty() && route.peer != device) {
     TPUSIM_CHECK(source.die_link.size() > 0, "a chip of one device has no way to another");
     uses_.push_back({source.die_link->resource(), 1});
@@ -158,7 +166,9 @@ void Router::FlowEnded(uint64_t slot) {
   }
   record.end = events::Now();
   if (record.route->dcn) {
-    fabric->EndpointOf(record.destination).nic->Received(rdma.bytes, source.multiplicity());
+    for (const Path::Receiver& receiver : fabric->PathOf(record.source, rdma.route).receivers) {
+      fabric->EndpointOf(receiver.device).nic->Received(rdma.bytes, TransfersTo(receiver));
+    }
   }
   record.arrival = record.end + Latency(record.source, rdma.route);
   if (rdma.reduce) {

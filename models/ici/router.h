@@ -137,7 +137,9 @@ class Router : public sc_core::sc_module,
   void Start(uint32_t slot);
   // Until what is sent over a route arrives.
   Picoseconds Latency(int32_t device, int32_t route) const;
-  void UseDcn(const RdmaRecord& record);
+  // Of all equal transfers, how many reach those that the receiver represents.
+  int64_t TransfersTo(const Path::Receiver& receiver);
+  void UseDcn(const RdmaRecord& record, const Path& path);
   void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
   // A transfer goes on, or ends, and lets others go.
   void Spend(Pending& pending, Picoseconds end, events::Spent spent);

@@ -49,49 +49,7 @@ class Walker {
   std::unordered_map<const Body*, std::vector<int32_t>> routes_;  // asked, never iterated over
 };
 
-// Sums over everything that a body executes. Bodies are shared: each is summed once.
-class TrafficSum {
- public:
-  explicit TrafficSum(size_t routes) : routes_(routes) {}
-
-  const std::vector<double>& Of(const Body& body) {
-    if (const auto known = sums_.find(&body); known != sums_.end()) return known->second;
-    std::vector<double> sum(routes_, 0);
-    const auto add = [&](const SharedBody& inner, double times) {
-      const std::vector<double>& more = Of(*inner);
-      for (size_t r = 0; r < routes_; ++r) sum[r] += times * more[r];
-    };
-    for (const Instruction& instruction : body) {
-      if (const auto* rdma = std::get_if<Rdma>(&instruction.kind)) {
-        sum[rdma->route] += static_cast<double>(rdma->bytes.value());
-      } else if (const auto* signal = std::get_if<Signal>(&instruction.kind)) {
-        sum[signal->route] += 1;
-      } else if (const auto* loop = std::get_if<Loop>(&instruction.kind)) {
-        add(loop->body, static_cast<double>(loop->count));
-      } else if (const auto* call = std::get_if<Call>(&instruction.kind)) {
-        add(call->body, 1);
-      } else if (const auto* branch = std::get_if<Branch>(&instruction.kind)) {
-        add(branch->bodies[branch->taken], 1);
-      } else if (const auto* start = std::get_if<Start>(&instruction.kind)) {
-        add(start->body, 1);
-      }
-    }
-    return sums_.emplace(&body, std::move(sum)).first->second;
-  }
-
- private:
-  const size_t routes_;
-  std::unordered_map<const Body*, std::vector<double>> sums_;  // asked, never iterated over
-};
-
 }  // namespace
-
-std::vector<std::vector<double>> BytesOverRoutes(const PodProgram& program) {
-  TrafficSum traffic(program.routes.size());
-  std::vector<std::vector<double>> bytes;
-  for (const SharedBody& body : program.programs) bytes.push_back(traffic.Of(*body));
-  return bytes;
-}
 
 std::vector<std::vector<int32_t>> UsedRoutes(const PodProgram& program) {
   Walker walker;

@@ -248,7 +248,7 @@ std::string ApproximationOf(const sim::Timeline& timeline) {
   const sim::FoldingReport& folding = timeline.folding;
   if (folding.error_bound == Picoseconds(0)) return "";
   const std::string bound =
-      fmt::format("by {} at most ({:.2g} %); --fold on is exact", TimeText(folding.error_bound),
+      fmt::format("by {} at most ({:.2g} %); --fold on is exact, --exact-under asks for more", TimeText(folding.error_bound),
                   100.0 * static_cast<double>(folding.error_bound.value()) /
                       static_cast<double>(std::max<int64_t>(1, timeline.step_time.value())));
   if (!folding.is_approximate) {
@@ -258,8 +258,8 @@ std::string ApproximationOf(const sim::Timeline& timeline) {
         bound);
   }
   return fmt::format(
-      "{} classes stand for {} devices, of which more differ: what that overlooks is "
-      "worth {}, and the step is off {}",
+      "{} classes stand for {} devices, of which more differ: coarser classes change the step by {}, "
+      "and it is off {}",
       folding.device_classes, timeline.devices.size(), TimeText(folding.ignored_skew), bound);
 }
 

@@ -257,7 +257,7 @@ std::optional<Classes> OrbitsOf(const configs::Config& config, const isa::PodPro
   for (const Relabeling& relabeling : orbits.relabelings()) {
     classes.views.push_back({relabeling.Inverse().routes, relabeling.routes, relabeling.flags});
   }
-  AddLinks(config, program, impairments, {}, Overlooked::kWorst, classes);
+  AddLinks(config, program, impairments, {}, classes);
   return classes;
 }
 

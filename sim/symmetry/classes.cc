@@ -93,32 +93,7 @@ int64_t Length(const isa::PodProgram& program, int32_t route, int32_t device) {
   return isa::Crossings(device, program.routes[route].from[device]);
 }
 
-// How long the busiest link on the way of each member is busy with all transfers of the program,
-// each of one byte: which members of a class fare best.
-class Busyness {
- public:
-  Busyness(const configs::Config& config, const Impairments& impairments, const Users& users)
-      : seconds_(static_cast<size_t>(config.topology.chips() * configs::kDirections), 0) {
-    users.ForEach([&](int32_t, int32_t, const isa::RouteEnd& end) {
-      for (const configs::Link& link : end.links) {
-        seconds_[LinkIndex(link)] += 1 / LinkRate(config, impairments, link).value();
-      }
-    });
-  }
-
-  double On(const isa::RouteEnd& end) const {
-    double busiest = 0;
-    for (const configs::Link& link : end.links) {
-      busiest = std::max(busiest, seconds_[LinkIndex(link)]);
-    }
-    return busiest;
-  }
-
- private:
-  std::vector<double> seconds_;  // by LinkIndex
-};
-
-// Over an overlooked route all classes that send to a class reach its representative.
+// Over an uneven route all classes that send to a class reach its representative.
 void JoinArrivals(const Classes& classes, std::vector<RouteLoad>& of_route) {
   struct Reached {
     int32_t senders = 0;
@@ -228,64 +203,17 @@ void ShareLoads(Classes& classes) {
   }
 }
 
-// The shortest way over overlooked routes, and the least busy links over all: others are
-// busier where overlooked transfers cross them.
-void TakeBest(const configs::Config& config, const isa::PodProgram& program,
-              const Impairments& impairments, const Users& users,
-              const OverlookedRoutes& overlooked, Classes& classes) {
-  struct BestMembers {
-    int32_t nearest = -1, least_busy = -1;
-  };
-  const Busyness busyness(config, impairments, users);
-  std::vector<std::vector<BestMembers>> best(program.routes.size());  // by route and class
-  users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
-    best[route].resize(static_cast<size_t>(classes.devices.classes()));
-    BestMembers& members = best[route][classes.devices.class_of[device]];
-    if (overlooked[program.program_of_device[device]][route] &&
-        (members.nearest < 0 ||
-         Length(program, route, device) < Length(program, route, members.nearest))) {
-      members.nearest = device;
-    }
-    if (members.least_busy < 0 ||
-        busyness.On(end) < busyness.On(program.routes[route].from[members.least_busy])) {
-      members.least_busy = device;
-    }
-  });
-  for (size_t route = 0; route < best.size(); ++route) {
-    for (size_t its_class = 0; its_class < best[route].size(); ++its_class) {
-      const BestMembers& members = best[route][its_class];
-      if (members.least_busy < 0) continue;
-      RouteLoad& load = classes.loads[route][its_class];
-      if (members.nearest >= 0) load.timed_by = members.nearest;
-      std::set<int32_t> crossed;
-      for (const configs::Link& link : program.routes[route].from[members.least_busy].links) {
-        crossed.insert(classes.links.class_of[LinkIndex(link)]);
-      }
-      std::erase_if(load.links,
-                    [&](const RouteLoad::OnLinks& on) { return !crossed.contains(on.link_class); });
-    }
-  }
-}
-
 }  // namespace
 
 void AddLinks(const configs::Config& config, const isa::PodProgram& program,
-              const Impairments& impairments, const OverlookedRoutes& overlooked,
-              Overlooked overlooked_as, Classes& classes) {
+              const Impairments& impairments, const std::vector<bool>& uneven, Classes& classes) {
   const Users users(program);
-  classes.overlooked_as = overlooked_as;
   ClassifyLinks(config, impairments, users, classes);
   AddLoads(program, users, classes);
-  for (size_t route = 0; route < classes.loads.size(); ++route) {
-    const bool joined =
-        std::any_of(overlooked.begin(), overlooked.end(),
-                    [route](const std::vector<bool>& of_program) { return of_program[route]; });
-    if (joined) JoinArrivals(classes, classes.loads[route]);
+  for (size_t route = 0; route < uneven.size(); ++route) {
+    if (uneven[route]) JoinArrivals(classes, classes.loads[route]);
   }
   ShareLoads(classes);
-  if (!overlooked.empty() && overlooked_as == Overlooked::kBest) {
-    TakeBest(config, program, impairments, users, overlooked, classes);
-  }
 }
 
 Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
@@ -295,7 +223,7 @@ Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
   classes.devices = Alone(config.devices());
   classes.chips = Alone(config.topology.chips());
   classes.hosts = Alone(hosts);
-  AddLinks(config, program, impairments, {}, Overlooked::kWorst, classes);
+  AddLinks(config, program, impairments, {}, classes);
   return classes;
 }
 

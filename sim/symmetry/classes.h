@@ -14,9 +14,9 @@
 // symmetry.h says when that is exact.
 //
 // Where it is not, members of a class differ in what their transfers over a route meet: how
-// far they go, over how busy links, and from which classes their own arrivals come. Such a
-// route is overlooked, and one of two views is taken of all members (Overlooked): that of the
-// member which fares worst, or best.
+// far they go, over how busy links, and from which classes their own arrivals come. The
+// representative then takes the longest way, all links that one of them crosses, and the last
+// arrival of such an uneven route.
 #ifndef TPUSIM_SIM_SYMMETRY_CLASSES_H_
 #define TPUSIM_SIM_SYMMETRY_CLASSES_H_
 
@@ -53,12 +53,6 @@ inline int64_t LinkIndex(const configs::Link& link) {
   return link.chip * configs::kDirections + static_cast<int64_t>(link.direction);
 }
 
-// In whose place all members of a class are whose transfers over a route differ.
-enum class Overlooked {
-  kWorst,  // the longest way, all links that one of them crosses, the last arrival
-  kBest,   // the shortest way, the least busy links, the first arrival
-};
-
 // What the transfers of one class of devices over one route do to the links.
 struct RouteLoad {
   struct OnLinks {
@@ -66,8 +60,7 @@ struct RouteLoad {
     int64_t flows = 0;  // of the class, over each of these links
   };
   std::vector<OnLinks> links;
-  // The member whose way sets the latency. All members' ways are as long, unless the route
-  // is overlooked. -1: the class does not use the route.
+  // The member whose way sets the latency: the longest. -1: the class does not use the route.
   int32_t timed_by = -1;
   // Whose memory it loads: of the transfers of the class over this route so many reach each
   // device of the receiver's class, on the average.
@@ -82,7 +75,7 @@ struct RouteLoad {
     int32_t receiver = 0;  // a representative
     int32_t view = 0;      // of the senders
     int64_t count = 0;
-    // Over an overlooked route some of the receivers are reached by this class and others by
+    // Over an uneven route some of the receivers are reached by this class and others by
     // others: it is the class of this number among so many. One: there are no others.
     int32_t sender = 0, senders = 1;
   };
@@ -97,7 +90,6 @@ struct View {
 };
 
 struct Classes {
-  Overlooked overlooked_as = Overlooked::kWorst;
   Partition devices;
   Partition chips;  // their host links
   Partition hosts;  // their network cards; empty in a single slice
@@ -119,13 +111,10 @@ struct Classes {
   }
 };
 
-// By program and route, whether it is overlooked; empty: none is.
-using OverlookedRoutes = std::vector<std::vector<bool>>;
-
-// Classes of links and loads for the partitions of devices, chips and hosts.
+// Classes of links and loads for the partitions of devices, chips and hosts. `uneven`: routes over
+// which members of a class differ in the classes that they send to or receive from; empty: none.
 void AddLinks(const configs::Config& config, const isa::PodProgram& program,
-              const Impairments& impairments, const OverlookedRoutes& overlooked,
-              Overlooked overlooked_as, Classes& classes);
+              const Impairments& impairments, const std::vector<bool>& uneven, Classes& classes);
 
 // Every device, link, host link and network card for itself.
 Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,

@@ -18,10 +18,10 @@ struct FoldingReport {
   };
   bool is_approximate = false;
   int64_t device_classes = 0;
-  int64_t simulations = 1;  // all but the last met a set of routes that splits a class
+  // All but the last met a set of routes that splits a class, or were of coarser classes.
+  int64_t simulations = 1;
   std::vector<Step> steps;
-  // How far apart the step is with what an approximate folding overlooks at its worst and at its
-  // best.
+  // Of an approximate folding, by how much the step differs from that of coarser classes.
   Picoseconds ignored_skew{0};
   // By so much at most the step differs from that of every device and pass by itself (simulate.h).
   // Zero: it is the same.

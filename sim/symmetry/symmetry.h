@@ -29,26 +29,20 @@
 // Exact as long as everything that devices share is a flow and no choice depends on a
 // device's number.
 //
-// Where these classes are too many, an approximate folding overlooks routes: to which peer a device
-// sends over them, from which it receives, how far and over how busy links. Then only how many
-// transfers arrive tells devices apart. Routes that carry least are overlooked first, as many
-// as bring the classes down to a number; what such routes differ in is taken at its worst or
-// at its best for all (Overlooked). Where that closes a circle of waits which the devices do not
-// have, Retreat() overlooks nothing.
+// Where these classes are too many, an approximate simulation takes fewer (levels.h).
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "configs/config.h"
-#include "configs/hosts.h"
 #include "models/isa/program.h"
 #include "sim/impairments/impairments.h"
 #include "sim/symmetry/classes.h"
+#include "sim/symmetry/color_refinement.h"
 #include "sim/symmetry/folding_report.h"
 
 namespace tpusim::sim {
@@ -56,21 +50,17 @@ namespace tpusim::sim {
 enum class Folding {
   kOff,          // every device is simulated
   kExact,        // one of every class; the result is the same
-  kApproximate,  // partners, lengths of ways and loads of links need not split a class
+  kApproximate,  // as few classes as tell apart what devices and their groups are (levels.h)
   kAutomatic,    // exact, unless that takes too long (simulate.h)
 };
 
-// Distinct program and route, in increasing order.
-using RouteSet = std::vector<std::pair<int32_t, int32_t>>;
-
 class Symmetry {
  public:
-  // Everything must outlive it. The program must have been verified.
-  // `recorded`: devices that must be called by the names of their own routes. `most_classes` of
-  // devices are what an approximate folding aims at.
+  // Everything must outlive it. The program must have been verified. `folds`: or every device is a
+  // class of its own.
+  // `recorded`: devices that must be called by the names of their own routes.
   Symmetry(const configs::Config& config, const isa::PodProgram& program,
-           const Impairments& impairments, Folding folding,
-           const std::vector<int32_t>& recorded = {}, int64_t most_classes = 1);
+           const Impairments& impairments, bool folds, const std::vector<int32_t>& recorded = {});
 
   const Classes& classes() const { return classes_; }
   // All that transfers can be sent on: allowed, or what is under way has to be watched.
@@ -79,52 +69,21 @@ class Symmetry {
   bool Allows(const RouteSet& set) const;
   // Refines until it does.
   void Split(const RouteSet& set);
+  // Takes the orbits for classes if they are fewer. Looking for them takes longer than all else here.
+  void TryOrbits();
 
   const std::vector<FoldingReport::Step>& steps() const { return steps_; }
-  // Overlooks nothing any more; false: nothing is overlooked.
-  bool Retreat();
-  // Whether there are transfers that an approximation takes for equal though they are not.
-  bool approximates() const { return !are_orbits_ && !overlooked_.empty(); }
-  // Takes what is overlooked at its worst, as at first, or at its best.
-  void Take(Overlooked overlooked_as);
 
  private:
-  struct Colors {
-    std::vector<Color> devices, chips, hosts;
-  };
-
-  // Until no color splits any more.
-  void RefineColors();
-  // That, and the classes that follow.
   void Refine();
-  Colors NextColors(const Colors& now) const;
-  void AddSet(const RouteSet& set, const std::vector<Color>& devices,
-              std::vector<Color>& next) const;
-  // Takes the orbits for classes if they are fewer.
-  void TryOrbits();
-  void Colorize();
-  bool IsOverlooked(int32_t program, int32_t route) const {
-    return !overlooked_.empty() && overlooked_[program][route];
-  }
-  RouteSet NotOverlooked() const;
-  // As many of the routes as bring the classes down to most_classes_, or all.
-  void OverlookSome(RouteSet routes);
   std::string NamesOf(const RouteSet& set) const;
 
   const configs::Config& config_;
   const isa::PodProgram& program_;
   const Impairments& impairments_;
-  const Folding folding_;
+  const bool folds_;
   const std::vector<int32_t> recorded_;
-  const int64_t most_classes_;
-  const int64_t per_chip_;
-  const std::vector<std::vector<int32_t>> used_;  // routes, by program
-  const configs::Hosts on_hosts_;
-  std::vector<Color> link_rates_;  // by LinkIndex
-  bool may_overlook_ = false;
-  OverlookedRoutes overlooked_;
-  Overlooked overlooked_as_ = Overlooked::kWorst;
-  std::vector<std::vector<int32_t>> devices_of_;  // by program
+  const Refinement refinement_;
   RouteSet all_;
   std::vector<RouteSet> sets_;
   Colors colors_;

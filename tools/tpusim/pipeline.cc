@@ -292,6 +292,7 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config
   }
   RETURN_IF_ERROR(sim::CheckShares(options.impairments));
   options.max_events = flags.max_events;
+  options.exact_under = flags.exact_under;
   return options;
 }
 

@@ -294,6 +294,11 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
               "A straggler: the clock of a chip runs at this share, such as chip=3:0.8");
   AddRepeated(app, "--link", flags.links, "N:DIR=SHARE",
               "A degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
+  app.add_option("--exact-under", flags.exact_under,
+                 "With --fold auto, simulate all devices that differ where that is predicted to take "
+                 "at most so many events (default: 2000000, a second)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   app.add_option("--max-events", flags.max_events,
                  "Give up after so many simulated instructions (default: 1000000000, minutes)")
       ->type_name("N")

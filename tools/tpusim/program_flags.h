@@ -60,6 +60,7 @@ struct MachineFlags {
   std::vector<std::string> slow;   // --slow chip=3:0.8
   std::vector<std::string> links;  // --link 3:x+=0.5
   int64_t max_events = sim::kDefaultMaxEvents;
+  int64_t exact_under = sim::kDefaultExactUnder;
 };
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 

@@ -9,25 +9,16 @@ constexpr int32_t kRoute = 2, kFlag = 5;
 
 // The example of the header: two transfers of A, then one of B.
 TEST(JointArrivals, TheLastOfAllSendersCounts) {
-  JointArrivals joint(JointArrivals::Counts::kLast);
+  JointArrivals joint;
   EXPECT_FALSE(joint.Add(kRoute, kFlag, 0, 2));
   EXPECT_FALSE(joint.Add(kRoute, kFlag, 0, 2));
   EXPECT_TRUE(joint.Add(kRoute, kFlag, 1, 2));
   EXPECT_TRUE(joint.Add(kRoute, kFlag, 1, 2));
   EXPECT_FALSE(joint.Add(kRoute, kFlag, 1, 2));
-}
-
-TEST(JointArrivals, TheFirstOfAnySenderCounts) {
-  JointArrivals joint(JointArrivals::Counts::kFirst);
-  EXPECT_TRUE(joint.Add(kRoute, kFlag, 0, 2));
-  EXPECT_TRUE(joint.Add(kRoute, kFlag, 0, 2));
-  EXPECT_FALSE(joint.Add(kRoute, kFlag, 1, 2));
-  EXPECT_FALSE(joint.Add(kRoute, kFlag, 1, 2));
-  EXPECT_TRUE(joint.Add(kRoute, kFlag, 1, 2));
 }
 
 TEST(JointArrivals, RoutesAndFlagsAreApart) {
-  JointArrivals joint(JointArrivals::Counts::kLast);
+  JointArrivals joint;
   EXPECT_FALSE(joint.Add(kRoute, kFlag, 0, 2));
   EXPECT_FALSE(joint.Add(kRoute + 1, kFlag, 1, 2));
   EXPECT_FALSE(joint.Add(kRoute, kFlag + 1, 1, 2));
@@ -44,7 +35,7 @@ TEST(JointArrivals, StateIsThatOfWhatIsStillToCome) {
     return std::vector<int64_t>(snapshot.values.begin(),
                                 snapshot.values.begin() + static_cast<int64_t>(snapshot.count));
   };
-  JointArrivals joint(JointArrivals::Counts::kLast);
+  JointArrivals joint;
   const std::vector<int64_t> empty = state(joint);
   joint.Add(kRoute, kFlag, 1, 2);
   const std::vector<int64_t> one = state(joint);

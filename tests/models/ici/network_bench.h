@@ -25,8 +25,7 @@ namespace tpusim::testing {
 // What a device has that the network reaches.
 struct Node {
   Node(int number, events::Fluid& fluid)
-      : endpoint(("endpoint" + std::to_string(number)).c_str(), /*multiplicity=*/1,
-                 ici::JointArrivals::Counts::kLast) {
+      : endpoint(("endpoint" + std::to_string(number)).c_str(), /*multiplicity=*/1) {
     const auto add = [&](const char* what, double rate) {
       return fluid.network().AddResource(what + std::to_string(number), rate);
     };

@@ -72,21 +72,6 @@ TEST(Call, RoutesAreFoundInside) {
   EXPECT_EQ(UsedRoutes(TwoPrograms()), (std::vector<std::vector<int32_t>>{{0}, {0}}));
 }
 
-// A kilobyte per pass of loops of three and five, and a signal.
-TEST(Call, BytesOverRoutesCountEveryPass) {
-  PodProgram program = TwoPrograms();
-  Rdma rdma;
-  rdma.bytes = Bytes(1000);
-  const SharedBody send = Share({{rdma}});
-  for (size_t p = 0; p < 2; ++p) {
-    program.programs[p] =
-        Share({{Loop{p == 0 ? 3 : 5, Share({{Call{send}}})}}, {Call{send}}, {Signal{}}});
-  }
-  program.routes.resize(2);
-  // 3 * 1000 + 1000 + 1 and 5 * 1000 + 1000 + 1; none sends over the other route.
-  EXPECT_EQ(BytesOverRoutes(program), (std::vector<std::vector<double>>{{4001, 0}, {6001, 0}}));
-}
-
 TEST(Call, ReadsAsIfItStoodThere) {
   PodProgram program = TwoPrograms();
   program.programs.pop_back();

@@ -144,7 +144,9 @@ TEST(Automorphisms, RecordedDevicesKeepTheirNames) {
   const isa::PodProgram program = Neighbours(config, 2);
   const Impairments slow{.chips = {{0, 0.5}}, .links = {}};
   const auto classes = [&](const std::vector<int32_t>& recorded) {
-    return Symmetry(config, program, slow, Folding::kExact, recorded).classes().devices.classes();
+    Symmetry symmetry(config, program, slow, /*folds=*/true, recorded);
+    symmetry.TryOrbits();
+    return symmetry.classes().devices.classes();
   };
   EXPECT_EQ(classes({}), 10);
   EXPECT_EQ(classes({0, 1}), 10);  // the first members of their orbits

@@ -23,7 +23,6 @@ using search::Verdict;
 constexpr int64_t kMostKernels = 50'000;
 // Of the simulation that is tried first where devices differ.
 constexpr int64_t kFewEvents = 100'000;
-constexpr int64_t kFewClasses = 8;
 
 }  // namespace
 
@@ -120,8 +119,7 @@ absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::Comp
   verdict.kind = Verdict::Kind::kBounded;
   if (compiled->stopped) return verdict;
   sim::SimulationOptions quick = simulation_;
-  quick.most_events = std::min(quick.most_events, kFewEvents);
-  quick.most_classes = std::min(quick.most_classes, kFewClasses);
+  quick.exact_under = std::min(quick.exact_under, kFewEvents);
   absl::StatusOr<sim::Timeline> timeline = sim::Simulate(machine_, compiled->program, quick);
   if (timeline.ok() && timeline->folding.is_approximate) {
     verdict.bound = std::max(verdict.bound, timeline->step_time - timeline->folding.error_bound);
