@@ -41,6 +41,11 @@ bool HasRepresentative(int64_t chip, const configs::Config& config, const Classe
   return false;
 }
 
+template <typename T>
+void DestroyBackwards(std::vector<std::unique_ptr<T>>& modules) {
+  while (!modules.empty()) modules.pop_back();
+}
+
 }  // namespace
 
 Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
@@ -144,6 +149,12 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
     devices_[d]->main_stream().Enqueue(*body, /*token=*/-1, {});
   }
   if (!recorder.recorded_devices().empty()) WatchRates(recorder);
+}
+
+Pod::~Pod() {
+  DestroyBackwards(endpoints_);
+  DestroyBackwards(nics_);
+  DestroyBackwards(chips_);
 }
 
 void Pod::AddPaths(const isa::PodProgram& program) {

@@ -84,6 +84,9 @@ class Pod : public sc_core::sc_module {
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
       const Impairments& impairments, const Classes& classes, bool every_step, InFlight* flights,
       Recorder& recorder, events::Causes* causes = nullptr);
+  // SystemC finds a module, port or process that goes fast if it was the last that came, and
+  // searches all of them otherwise: modules go in the opposite order.
+  ~Pod() override;
 
   // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }
