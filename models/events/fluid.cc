@@ -1,6 +1,7 @@
 #include "models/events/fluid.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/events/sim_time.h"
 
@@ -49,12 +50,14 @@ void Fluid::Watch(flow::ResourceId id, ConditionsListener* listener) {
 
 void Fluid::Changed() {
   changed_since_ = true;
-  changed_.notify(sc_core::SC_ZERO_TIME);
+  if (!std::exchange(settles_, true)) changed_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void Fluid::Settle() {
-  if (changed_since_) {
-    changed_since_ = false;
+  settles_ = false;
+  // What else happens in this instant may change more.
+  if (std::exchange(changed_since_, false) && sc_core::sc_pending_activity_at_current_time()) {
+    settles_ = true;
     changed_.notify(sc_core::SC_ZERO_TIME);
     return;
   }
@@ -91,6 +94,7 @@ void Fluid::Visit(steady::StateVisitor& visitor) {
 
 void Fluid::Complete() {
   scheduled_ = Picoseconds(-1);
+  settles_ = true;  // below
   for (const flow::Completed& done : network_.Advance(Now())) {
     const Active active = active_[done.tag];
     free_.push_back(static_cast<uint32_t>(done.tag));
@@ -98,7 +102,12 @@ void Fluid::Complete() {
     limited_by_memory_ = done.limited;
     active.listener->FlowEnded(active.tag);
   }
-  Changed();
+  changed_since_ = true;
+  if (sc_core::sc_pending_activity_at_current_time()) {
+    changed_.notify(sc_core::SC_ZERO_TIME);
+  } else {
+    Settle();
+  }
 }
 
 }  // namespace tpusim::events

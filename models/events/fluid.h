@@ -7,10 +7,11 @@
 //
 // Rates of one instant are solved once, after the last start or end of it. Ends
 // wake streams, streams start flows, and so on over several delta cycles; the
-// solver runs after the first delta cycle in which nothing started or ended. If a
-// longer chain of zero-time control comes back later in the same instant, it
-// runs again, with the same result as if it had waited, because no time has
-// passed. So the order of modules within an instant never reaches a rate.
+// solver runs when nothing else is left to do in the instant, or after the first
+// delta cycle in which nothing started or ended. If a longer chain of zero-time
+// control comes back later in the same instant, it runs again, with the same result
+// as if it had waited, because no time has passed. So the order of modules within an
+// instant never reaches a rate.
 //
 // How to call: add resources to network() while building; then Start with a
 // listener, which is called at the flow's end. Listeners of flows that end
@@ -118,6 +119,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   sc_core::sc_event completion_;
   SettleListener* settle_listener_ = nullptr;
   bool changed_since_ = false;
+  bool settles_ = false;       // changed_ is notified, or Settle follows
   Picoseconds scheduled_{-1};  // of completion_; -1 = none
   Picoseconds limited_by_memory_{0};
   int64_t events_ = 0;
