@@ -27,10 +27,8 @@ bool SameRate(double a, double b) {
 ResourceId Network::AddResource(std::string name, double capacity_per_second) {
   TPUSIM_CHECK(capacity_per_second >= 0 && std::isfinite(capacity_per_second),
                fmt::format("capacity of {} is {}", name, capacity_per_second));
-  Resource resource;
-  resource.name = std::move(name);
-  resource.capacity = resource.peak_capacity = capacity_per_second;
-  resources_.push_back(std::move(resource));
+  resources_.emplace_back().capacity = capacity_per_second;
+  ledgers_.push_back({.name = std::move(name), .peak_capacity = capacity_per_second});
   return ResourceId{static_cast<uint32_t>(resources_.size() - 1)};
 }
 
@@ -112,10 +110,11 @@ void Network::SetCapacity(Picoseconds now, ResourceId id, double capacity_per_se
   CatchUp(now.value());
   Resource& resource = resources_[id.value];
   if (resource.capacity == capacity_per_second) return;
-  resource.offered += resource.capacity * Seconds(now_ - resource.offered_at);
-  resource.offered_at = now_;
+  Ledger& ledger = ledgers_[id.value];
+  ledger.offered = Offered(id.value);
+  ledger.offered_at = now_;
   resource.capacity = capacity_per_second;
-  resource.peak_capacity = std::max(resource.peak_capacity, capacity_per_second);
+  ledger.peak_capacity = std::max(ledger.peak_capacity, capacity_per_second);
   for (const User& user : resource.users) {
     Flow& flow = flows_[user.flow];
     const double limit = LimitOf(flow);
@@ -197,7 +196,7 @@ uint64_t Network::Stop(Picoseconds now, FlowId id, std::optional<double> moved) 
     const double more = *moved - (flow.amount - flow.remaining);
     for (const FlowUse& use : flow.uses) {
       resources_[use.resource].carried += use.weight * more;
-      resources_[use.resource].lent += use.weight * std::max(0.0, more);
+      ledgers_[use.resource].lent += use.weight * std::max(0.0, more);
     }
     flow.remaining = flow.amount - *moved;
   }
@@ -504,8 +503,9 @@ void Network::Report() {
     Resource& resource = resources_[r];
     resource.rate_marked = false;
     const double rate = SumOfRates(resource);
-    if (SameRate(rate, resource.reported_rate)) continue;
-    resource.reported_rate = rate;
+    double& reported = ledgers_[r].reported_rate;
+    if (SameRate(rate, reported)) continue;
+    reported = rate;
     observer_(ResourceId{r}, Picoseconds(now_), rate);
   }
   rate_marked_.clear();

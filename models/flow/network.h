@@ -45,6 +45,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/units.h"
 #include "models/flow/max_min.h"
 #include "models/steady/state.h"
@@ -146,7 +147,7 @@ class Network {
              const std::function<int64_t(uint64_t tag)>& order, steady::StateVisitor& visitor);
 
   size_t resources() const { return resources_.size(); }
-  const std::string& Name(ResourceId id) const { return resources_[id.value].name; }
+  const std::string& Name(ResourceId id) const { return ledgers_[id.value].name; }
   double Capacity(ResourceId id) const { return resources_[id.value].capacity; }
   double Rate(ResourceId id);           // units/s
   double Carried(ResourceId id) const;  // units since time 0
@@ -185,57 +186,62 @@ class Network {
     uint32_t position = 0;  // in the resource's users
     double weight = 0;
   };
+  // What many flows and resources have is on few lines of the cache, what is asked first before
+  // the rest: a large pod has thousands of both.
   struct Flow {
-    double remaining = 0;  // bytes, at `settled`
-    double amount = 0;     // of all
-    double rate = 0;       // bytes/s, since `settled`
-    double cap = 0;        // its own
-    double limit = 0;      // with what each resource would give it alone
-    int64_t started = 0;
+    uint32_t version = 0;  // of `finish`; older heap entries are dead
+    uint32_t generation = 0;
+    uint64_t visited = 0;  // epoch
+    uint32_t local = 0;    // index in the system being solved
+    bool active = false;
+    bool limited_by_timed = false;  // since `settled`
+    double remaining = 0;           // bytes, at `settled`
+    double rate = 0;                // bytes/s, since `settled`
+    double limit = 0;               // with what each resource would give it alone
     int64_t settled = 0;
     int64_t finish = kNever;
-    int64_t limited = 0;            // ps, up to `settled`
-    bool limited_by_timed = false;  // since then
-    uint64_t sequence = 0;          // start order
+    absl::InlinedVector<FlowUse, 4> uses;
     uint64_t tag = 0;
-    uint32_t generation = 0;
-    uint32_t version = 0;  // of `finish`; older heap entries are dead
-    uint32_t local = 0;    // index in the system being solved
-    uint64_t visited = 0;  // epoch
-    bool active = false;
-    std::vector<FlowUse> uses;
+    uint64_t sequence = 0;  // start order
+    double amount = 0;      // of all
+    double cap = 0;         // its own
+    int64_t started = 0;
+    int64_t limited = 0;  // ps, up to `settled`
   };
   struct User {
     uint32_t flow = 0;
     uint32_t use = 0;  // index in the flow's uses
   };
   struct Resource {
-    std::string name;
     double capacity = 0;
     double limit_sum = 0;  // of weight * limit over the users
     uint32_t edits = 0;    // of limit_sum since it was summed afresh
+    uint32_t moving = 0;   // users with a positive rate
+    uint32_t local = 0;    // index in the system being solved
     bool binding = false;  // could be full; as of the last solve
     bool marked = false;   // in marked_
     bool rate_marked = false;
     bool watched = false;
     bool times_limits = false;
     bool changed = false;  // in changed_
-    uint32_t moving = 0;   // users with a positive rate
-    uint32_t local = 0;    // index in the system being solved
     bool in_system = false;
-    uint64_t merged = 0;  // sequence of the last flow started on it
-    double reported_rate = 0;
-    double carried = 0;  // up to each user's `settled`
-    double lent = 0;     // of carried: booked by Stop beyond what the flow had moved
-    double charged = 0;  // sum of weight * amount over all flows started
-    double offered = 0;  // integral of capacity up to `offered_at`
-    int64_t offered_at = 0;
-    double peak_capacity = 0;
+    absl::InlinedVector<User, 2> users;
+    uint64_t merged = 0;      // sequence of the last flow started on it
+    double carried = 0;       // up to each user's `settled`
+    double charged = 0;       // sum of weight * amount over all flows started
     uint64_t ended = 0;       // flows
     uint64_t population = 0;  // starts and ends
     int64_t busy = 0;         // ps, up to `busy_since` if moving
     int64_t busy_since = 0;
-    std::vector<User> users;
+  };
+  // What is rarely asked of a resource.
+  struct Ledger {
+    std::string name;
+    double reported_rate = 0;
+    double lent = 0;     // of carried: booked by Stop beyond what the flow had moved
+    double offered = 0;  // integral of capacity up to `offered_at`
+    int64_t offered_at = 0;
+    double peak_capacity = 0;
   };
   struct HeapEntry {
     int64_t time = 0;
@@ -282,7 +288,11 @@ class Network {
   void PruneHeap();
   const Flow& Get(FlowId id) const;
 
+  // Units that a resource could have carried by now.
+  double Offered(uint32_t resource) const;
+
   std::vector<Resource> resources_;
+  std::vector<Ledger> ledgers_;  // by resource
   std::vector<Flow> flows_;
   std::vector<uint32_t> free_slots_;
   std::vector<HeapEntry> heap_;

@@ -38,10 +38,13 @@ Picoseconds Network::BusyTime(ResourceId id) const {
   return Picoseconds(resource.busy + (resource.moving > 0 ? now_ - resource.busy_since : 0));
 }
 
+double Network::Offered(uint32_t resource) const {
+  const Ledger& ledger = ledgers_[resource];
+  return ledger.offered + resources_[resource].capacity * InSeconds(now_ - ledger.offered_at);
+}
+
 double Network::Utilization(ResourceId id) const {
-  const Resource& resource = resources_[id.value];
-  const double offered =
-      resource.offered + resource.capacity * InSeconds(now_ - resource.offered_at);
+  const double offered = Offered(id.value);
   // Half a picosecond of rounding is not overload; CheckConservation tells real
   // overload from it.
   return offered > 0 ? std::min(1.0, Carried(id) / offered) : 0;
@@ -68,18 +71,18 @@ void Network::Balance(Resource& resource) const {
 std::string Network::CheckConservation() const {
   for (uint32_t r = 0; r < resources_.size(); ++r) {
     const Resource& resource = resources_[r];
+    const Ledger& ledger = ledgers_[r];
     const double to_come = ToCome(resource);
     if (std::abs(resource.carried + to_come - resource.charged) > kRounding * resource.charged) {
-      return fmt::format("{}: {} units charged, but {} carried and {} to come", resource.name,
+      return fmt::format("{}: {} units charged, but {} carried and {} to come", ledger.name,
                          resource.charged, resource.carried, to_come);
     }
-    const double offered =
-        resource.offered + resource.capacity * InSeconds(now_ - resource.offered_at);
-    const double slack = resource.peak_capacity *
+    const double offered = Offered(r);
+    const double slack = ledger.peak_capacity *
                          InSeconds(static_cast<int64_t>(resource.ended + resource.users.size()));
     const double carried = Carried(ResourceId{r});
-    if (carried > offered * (1 + kRounding) + slack + resource.lent) {
-      return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,
+    if (carried > offered * (1 + kRounding) + slack + ledger.lent) {
+      return fmt::format("{}: {} units carried, but its capacity allows {}", ledger.name, carried,
                          offered);
     }
   }

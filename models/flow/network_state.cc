@@ -57,7 +57,8 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
     describe(flow->tag);
     VisitFlow(*flow, visitor);
   }
-  for (Resource& resource : resources_) {
+  for (size_t r = 0; r < resources_.size(); ++r) {
+    Resource& resource = resources_[r];
     visitor.Same(static_cast<int64_t>(resource.moving));
     if (resource.moving > 0) {
       Picoseconds since(resource.busy_since);
@@ -66,7 +67,7 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
     }
     visitor.Counter(resource.busy);
     visitor.Counter(resource.carried);
-    visitor.Counter(resource.lent);
+    visitor.Counter(ledgers_[r].lent);
     visitor.Counter(resource.charged);
     visitor.Counter(resource.ended);
     visitor.Counter(resource.population);
