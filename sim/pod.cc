@@ -81,6 +81,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
         .loops = context.loops,
         .faults = context.faults,
         .probe = context.recorder.device(device),
+        .ready = context.ready,
         .causes = context.causes,
     }));
   }
@@ -94,6 +95,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       classes_(classes),
       fabric_("fabric"),
       fluid_("fluid"),
+      ready_("ready"),
       stream_ids_(isa::StreamsOf(program)),
       // A trace and a view of the program follow the names of operations and flags.
       fast_forward_("fast_forward", *this, recorder, faults_,
@@ -106,6 +108,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       .every_step = every_step,
       .stream_ids = stream_ids_,
       .fluid = fluid_,
+      .ready = ready_,
       .fabric = fabric_,
       .host_links = host_links_,
       .loops = every_step ? nullptr : &fast_forward_,

@@ -2,6 +2,7 @@
 //
 //   pod
 //     fluid                     all transfers
+//     ready                     streams that run next
 //     fabric                    which links and devices a route leads to
 //     fast_forward              moves time over passes of loops that repeat
 //     chip0
@@ -33,6 +34,7 @@
 #include "models/chip/nic.h"
 #include "models/events/faults.h"
 #include "models/events/fluid.h"
+#include "models/events/run_queue.h"
 #include "models/ici/fabric.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
@@ -52,6 +54,7 @@ struct PodContext {
   bool every_step = false;
   const std::vector<isa::StreamId>& stream_ids;
   events::Fluid& fluid;
+  events::RunQueue& ready;
   ici::Fabric& fabric;
   const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
   chip::LoopListener* loops = nullptr;             // null: every pass is executed
@@ -130,6 +133,7 @@ class Pod : public sc_core::sc_module {
   events::Faults faults_;
   ici::Fabric fabric_;
   events::Fluid fluid_;
+  events::RunQueue ready_;
   std::vector<isa::StreamId> stream_ids_;
   std::vector<std::unique_ptr<Chip>> chips_;
   std::vector<chip::HostLink*> host_links_;

@@ -80,6 +80,7 @@ void Device::AddStreams(const DeviceContext& context) {
       .program = context.program,
       .faults = context.faults,
       .probe = context.probe,
+      .ready = context.ready,
       .loops = context.loops,
       .causes = context.causes,
   };

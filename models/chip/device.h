@@ -36,6 +36,7 @@ struct DeviceContext {
   LoopListener* loops = nullptr;  // null: no listener
   events::Faults& faults;
   events::Probe& probe;
+  events::RunQueue& ready;
   events::Causes* causes = nullptr;  // null: they are not kept
 };
 

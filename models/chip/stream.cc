@@ -145,6 +145,7 @@ void Stream::Visit(steady::StateVisitor& visitor) {
 }
 
 void Stream::Run() {
+  ready_ = false;
   blocked_ = Blocked::kNo;
   if (timed_ && context_.causes != nullptr) Spend(events::Now(), events::Spent::kLatency);
   timed_ = false;

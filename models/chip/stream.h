@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "configs/chip.h"
@@ -26,6 +27,7 @@
 #include "models/events/causes.h"
 #include "models/events/faults.h"
 #include "models/events/probe.h"
+#include "models/events/run_queue.h"
 #include "models/isa/program.h"
 #include "models/steady/state.h"
 
@@ -39,6 +41,7 @@ struct StreamContext {
   const isa::PodProgram& program;
   events::Faults& faults;
   events::Probe& probe;
+  events::RunQueue& ready;           // streams that have been let go
   LoopListener* loops = nullptr;     // null: no listener
   events::Causes* causes = nullptr;  // null: they are not kept
 };
@@ -49,6 +52,7 @@ class Stream : public sc_core::sc_module,
                public TransferListener,
                public FlagListener,
                public StepListener,
+               public events::Runnable,
                public steady::Stateful {
  public:
   // Its ordinal is its channel of the DMA engine.
@@ -83,6 +87,7 @@ class Stream : public sc_core::sc_module,
   void TransferEnded(uint64_t) override;
   void FlagReached() override { Wake(); }
   void StepBegan() override;
+  void Run() override;
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
@@ -101,8 +106,9 @@ class Stream : public sc_core::sc_module,
     isa::Iteration in;
   };
 
-  void Run();
-  void Resume() { wake_.notify(sc_core::SC_ZERO_TIME); }
+  void Resume() {
+    if (!std::exchange(ready_, true)) context_.ready.Push(this);
+  }
   void Spend(Picoseconds end, events::Spent spent);
   // The stream lets others go.
   void TellCause() {
@@ -146,6 +152,7 @@ class Stream : public sc_core::sc_module,
   // What a transfer that it waits for takes before bytes move, and what moves them.
   Picoseconds start_latency_{0};
   events::Spent moved_by_ = events::Spent::kHbm;
+  bool ready_ = false;  // in the queue of those
   bool timed_ = false;  // asleep until wakes_at_
   Picoseconds wakes_at_{0};
   Blocked blocked_ = Blocked::kNo;

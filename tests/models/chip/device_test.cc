@@ -37,12 +37,14 @@ struct DeviceBench : testing::Bench {
                                         .host_link = host,
                                         .network = network,
                                         .faults = faults,
-                                        .probe = probe});
+                                        .probe = probe,
+                                        .ready = ready});
   }
   const std::vector<isa::StreamId> streams = {{isa::StreamKind::kTensorCore, 0},
                                               {isa::StreamKind::kCopy, 1}};
   isa::PodProgram program;
   events::Faults faults;
+  events::RunQueue ready{"ready"};
   testing::NoProbe probe;
   testing::StubHost host;
   testing::StubNetwork network;

@@ -36,7 +36,8 @@ struct StreamBench : testing::Bench {
                                 .params = chip,
                                 .program = program,
                                 .faults = faults,
-                                .probe = probe};
+                                .probe = probe,
+                                .ready = ready};
     stream.emplace("stream", context, events::StreamRef{{kind, 0}, /*ordinal=*/4});
     hbm.capacity = Bytes(100);
     hbm.served_by = flow::ResourceId{};
@@ -58,6 +59,7 @@ struct StreamBench : testing::Bench {
 
   isa::PodProgram program;
   events::Faults faults;
+  events::RunQueue ready{"ready"};
   struct Probe : testing::NoProbe {
     std::vector<std::pair<int32_t, int64_t>> live;  // buffer, bytes then
     int finished = 0;
