@@ -48,6 +48,7 @@ DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<i
     : recorder_(recorder),
       device_(device),
       shown_(std::move(shown)),
+      finish_(recorder.finishes_[static_cast<size_t>(recorder.classes_.devices.class_of[device])]),
       ops_(recorder.program_.info.ops.size()),
       changed_(recorder.program_.info.ops.size(), 0),
       overlap_(recorder.program_.info, recorder.kinds_) {}
@@ -203,7 +204,7 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_
                 static_cast<double>(owned.value()));
 }
 
-void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
+void DeviceRecorder::StreamFinished() { Finish(Now()); }
 
 void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
   compute_.Visit(visitor);
@@ -218,7 +219,7 @@ void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
   visitor.Same(repeating_);
   for (Bytes& owned : owned_) visitor.Same(owned);
   // A device that has finished stays so; peaks stay as well, as what is live repeats.
-  visitor.Began(totals_.finish);
+  visitor.Began(finish_);
   visitor.Counter(totals_.mxu_busy);
   visitor.Counter(totals_.vpu_busy);
   visitor.Counter(totals_.to_host);

@@ -19,6 +19,7 @@
 #ifndef TPUSIM_SIM_DEVICE_RECORDER_H_
 #define TPUSIM_SIM_DEVICE_RECORDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -108,6 +109,7 @@ class DeviceRecorder : public events::Probe {
     return compute_.UpTo(now) +
            (repeating_ == nullptr ? Picoseconds(0) : repeating_->ComputeSoFar());
   }
+  void Finish(Picoseconds at) { finish_ = std::max(finish_, at); }
   void AddHbm(int32_t op, Bytes bytes) {
     if (op >= 0) ChangeOp(op).hbm_bytes += bytes;
   }
@@ -124,7 +126,8 @@ class DeviceRecorder : public events::Probe {
   const std::vector<int32_t> shown_;
   std::vector<ShownRow> rows_;  // in the order of their first span
   int64_t run_ = 0;             // begins and ends of operations on the main stream
-  DeviceTotals totals_;
+  DeviceTotals totals_;  // but for its end
+  Picoseconds& finish_;  // Recorder::finishes_
   std::vector<Bytes> owned_;  // live in HBM, by owner; of recorded devices
   std::vector<OpTotals> ops_;
   std::vector<int32_t> changed_;              // per operation, the last mark before its change

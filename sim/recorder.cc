@@ -20,6 +20,7 @@ Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program
       classes_(classes),
       devices_per_chip_(config.topology.devices_per_chip()),
       recorded_(record_devices),
+      finishes_(classes.devices.first.size(), Picoseconds(0)),
       devices_(static_cast<size_t>(program.devices())),
       shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
       visible_(program.routes.size()),
@@ -66,14 +67,14 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
   const isa::Rdma& rdma = *record.rdma;
   const int32_t device_class = classes_.devices.class_of[record.source];
   DeviceRecorder& source = device(record.source);
-  source.totals_.finish = std::max(source.totals_.finish, record.end);
+  source.Finish(record.end);
   if (rdma.from == isa::MemorySpace::kHbm) source.AddHbm(record.op, rdma.bytes);
   const int64_t hbm = rdma.to != isa::MemorySpace::kHbm ? 0
                       : rdma.reduce ? static_cast<int64_t>(timing::kReduceHbmWeight)
                                     : 1;
   for (const RouteLoad::Arrival& arrival : classes_.loads[rdma.route][device_class].arrivals) {
-    DeviceRecorder& destination = device(arrival.receiver);
-    destination.totals_.finish = std::max(destination.totals_.finish, record.arrival);
+    Picoseconds& finish = finishes_[classes_.devices.class_of[arrival.receiver]];
+    finish = std::max(finish, record.arrival);
   }
   // As much as the flow loads the memory of its receivers with (Router::Send).
   if (hbm > 0) {
@@ -264,6 +265,7 @@ Timeline Recorder::Finish() {
   timeline.class_of = classes_.devices.class_of;
   for (const int32_t representative : classes_.devices.first) {
     DeviceRecorder& recorder = *devices_[representative];
+    recorder.totals_.finish = recorder.finish_;
     recorder.totals_.compute_busy = recorder.compute_.Total();
     recorder.totals_.collective = recorder.overlap_.in_flight();
     recorder.totals_.exposed = recorder.overlap_.exposed();

@@ -109,6 +109,7 @@ class Recorder : public ici::FabricProbe {
   const Classes& classes_;
   const int64_t devices_per_chip_;
   std::vector<int32_t> recorded_;
+  std::vector<Picoseconds> finishes_;  // by class: when the last that it did, or received, ended
   std::vector<std::unique_ptr<DeviceRecorder>> devices_;  // representatives only
   std::vector<int32_t> shown_on_chip_;
   std::vector<std::vector<Watch>> watches_;                // by resource

@@ -10,7 +10,8 @@ namespace tpusim::events {
 
 // SystemC's default resolution is 1 ps; sim/simulate.cc makes sure of it.
 inline Picoseconds Now() {
-  return Picoseconds(static_cast<int64_t>(sc_core::sc_time_stamp().value()));
+  return Picoseconds(
+      static_cast<int64_t>(sc_core::sc_get_curr_simcontext()->time_stamp().value()));
 }
 
 inline sc_core::sc_time ScTime(Picoseconds t) {

@@ -39,9 +39,8 @@ Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
   }
 }
 
-Picoseconds Router::Latency(int32_t device, int32_t route) const {
-  const int32_t timed_by = fabric->PathOf(device, route).timed_by;
-  return timing::RouteLatency(params_, timed_by, program_.routes[route].from[timed_by]);
+Picoseconds Router::Latency(const Path& path, int32_t route) const {
+  return timing::RouteLatency(params_, path.timed_by, program_.routes[route].from[path.timed_by]);
 }
 
 uint32_t Router::NewSlot() {
@@ -104,6 +103,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
                   const events::StreamRef& stream, int32_t op, const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.path = &fabric->PathOf(device, rdma.route);
   pending.route = rdma.route;
   pending.flag = in.Flag(rdma.arrival_flag);
   pending.sent_flag = in.Flag(rdma.sent_flag);
@@ -133,7 +133,7 @@ void Router::Start(uint32_t slot) {
   record.start = events::Now();
 
   Endpoint& source = fabric->EndpointOf(device);
-  const Path& path = fabric->PathOf(device, rdma.route);
+  const Path& path = *pending_[slot].path;
   uses_.clear();
   for (const Path::Crossing& crossing : path.crossings) {
     LinkInterface& link = fabric->LinkAt(crossing.link);
@@ -158,7 +158,8 @@ void Router::FlowEnded(uint64_t slot) {
   RdmaRecord& record = pending_[slot].record;
   const isa::Rdma& rdma = *record.rdma;
   Endpoint& source = fabric->EndpointOf(record.source);
-  for (const Path::Crossing& crossing : fabric->PathOf(record.source, rdma.route).crossings) {
+  const Path& path = *pending_[slot].path;
+  for (const Path::Crossing& crossing : path.crossings) {
     fabric->LinkAt(crossing.link).Received(rdma.bytes * crossing.flows);
   }
   if (FlightListener* flights = fabric->flights()) {
@@ -166,11 +167,11 @@ void Router::FlowEnded(uint64_t slot) {
   }
   record.end = events::Now();
   if (record.route->dcn) {
-    for (const Path::Receiver& receiver : fabric->PathOf(record.source, rdma.route).receivers) {
+    for (const Path::Receiver& receiver : path.receivers) {
       fabric->EndpointOf(receiver.device).nic->Received(rdma.bytes, TransfersTo(receiver));
     }
   }
-  record.arrival = record.end + Latency(record.source, rdma.route);
+  record.arrival = record.end + Latency(path, rdma.route);
   if (rdma.reduce) {
     record.arrival +=
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
@@ -195,13 +196,14 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
                     const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.path = &fabric->PathOf(device, signal.route);
   pending.route = signal.route;
   pending.flag = in.Flag(signal.flag);
   if (causes_ != nullptr) pending.cause = causes_->current();
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
-  arrivals_.Push(events::Now() + Latency(device, signal.route), slot);
+  arrivals_.Push(events::Now() + Latency(*pending.path, signal.route), slot);
 }
 
 void Router::DelayEnded(uint64_t slot) {
@@ -210,7 +212,7 @@ void Router::DelayEnded(uint64_t slot) {
   if (causes_ != nullptr) causes_->Finished(done.cause);
   done.cause = {};
   const int32_t flag = done.flag;
-  const Path& path = fabric->PathOf(done.record.source, done.route);
+  const Path& path = *done.path;
   free_.push_back(static_cast<uint32_t>(slot));
   if (flag < 0) return;
   const int32_t route = done.route;

@@ -112,6 +112,7 @@ class Router : public sc_core::sc_module,
   // A transfer or signal under way.
   struct Pending {
     RdmaRecord record;
+    const Path* path = nullptr;
     int32_t route = -1;
     int32_t flag = -1;       // of the receiver
     int32_t sent_flag = -1;  // of the sender
@@ -136,7 +137,7 @@ class Router : public sc_core::sc_module,
   // Its turn has come.
   void Start(uint32_t slot);
   // Until what is sent over a route arrives.
-  Picoseconds Latency(int32_t device, int32_t route) const;
+  Picoseconds Latency(const Path& path, int32_t route) const;
   // Of all equal transfers, how many reach those that the receiver represents.
   int64_t TransfersTo(const Path::Receiver& receiver);
   void UseDcn(const RdmaRecord& record, const Path& path);
