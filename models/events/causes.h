@@ -93,6 +93,7 @@ class Causes {
   class Marks : public steady::CauseVisitor {
    public:
     explicit Marks(Causes& causes) : causes_(causes) {}
+    ~Marks() override;
     void Visit(uint32_t& id) override;
 
    private:
