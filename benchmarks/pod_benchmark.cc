@@ -60,15 +60,16 @@ T OrDie(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-std::string File(const std::string& program) {
-  return std::string(TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/") + program + ".pb";
+std::string File(const std::string& program, const std::string& extension = ".pb") {
+  return std::string(TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/") + program + extension;
 }
 
 Cost Process(const std::string& program, int repeats,
-             const std::vector<const char*>& options = {}) {
+             const std::vector<const char*>& options = {},
+             const std::string& extension = ".pb") {
   const std::string report =
       (std::filesystem::temp_directory_path() / fmt::format("pod_benchmark.{}.json", getpid()));
-  const std::string workload = File(program);
+  const std::string workload = File(program, extension);
   std::vector<const char*> argv = {TPUSIM_BINARY, "run",          workload.c_str(),
                                    "--report",    report.c_str(), "--quiet"};
   argv.insert(argv.end(), options.begin(), options.end());
@@ -167,6 +168,12 @@ int main(int argc, char** argv) {
   Print("  with a slow link", Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5"}));
   Print("64 chips unfolded, kernel beside, one straggler", Simulation("kernel", 20, repeats));
   Print("  with every kernel step", Simulation("tile", 20, repeats));
+  // Events by kind: little but steps of kernels, on a device that stands for all; little but
+  // transfers over links, on thousands of links that differ.
+  Print("kernel steps: decoder, v5p-4x4x4, every step",
+        Process("decoder_fsdp_tp_64", 1, {"--detail", "tile"}, ".pb.gz"));
+  Print("flows: all-reduce with a slow link, every step",
+        Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5", "--detail", "tile"}));
   Print("8-layer MLP train step, v5e-16x16", Process("mlp_train_256", repeats));
   const Cost few = Process("mlp_train_64", repeats);
   Print("8-layer MLP train step, v7x-4x4x4", few);
