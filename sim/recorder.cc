@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "configs/mean_times.h"
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
 #include "models/timing/reduce_timing.h"
@@ -252,8 +253,9 @@ std::vector<MeanOpTotals> Recorder::MeanOps() const {
     }
   }
   std::vector<MeanOpTotals> means(counts.size());
+  MeanTimes mean(devices);
   for (size_t op = 0; op < means.size(); ++op) {
-    means[op] = {counts[op] / devices, Picoseconds(std::llround(times[op] / devices))};
+    means[op] = {counts[op] / devices, mean.Next(times[op])};
   }
   return means;
 }

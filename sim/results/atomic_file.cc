@@ -87,6 +87,14 @@ int WriteAll(int fd, std::string_view bytes) {
   return 0;
 }
 
+// The file gets owner, group and permissions of the one that it will replace, as far as this process
+// may give files away. What another group must not read it does not get to read.
+void BelongTo(const struct stat& replaced, int fd) {
+  const bool is_owned = ::fchown(fd, replaced.st_uid, replaced.st_gid) == 0 ||
+                        ::fchown(fd, static_cast<uid_t>(-1), replaced.st_gid) == 0;
+  ::fchmod(fd, replaced.st_mode & (is_owned ? 0777 : 0707));
+}
+
 }  // namespace
 
 TemporaryFile::TemporaryFile(std::string path, int fd, int slot)
@@ -108,15 +116,25 @@ TemporaryFile::~TemporaryFile() {
 absl::StatusOr<TemporaryFile> TemporaryFile::Beside(const std::string& path) {
   // A process of this number may have been killed here before.
   constexpr int kNames = 100;
+  // Less of a long name: what is put behind it counts, too.
+  constexpr size_t kNameBytes = 100;
+  struct stat replaced;
+  const bool replaces = ::stat(path.c_str(), &replaced) == 0;
+  if (!replaces && errno == ENAMETOOLONG) return UserError(Why(errno));
+  const size_t name_begin = path.rfind('/') + 1;
+  const std::string stem = path.substr(0, name_begin) + path.substr(name_begin, kNameBytes);
   const SignalsWait wait;
   for (int n = 0;; ++n) {
-    std::string name = fmt::format("{}.tmp.{}", path, ::getpid());
+    std::string name = fmt::format("{}.tmp.{}", stem, ::getpid());
     if (n > 0) name += fmt::format(".{}", n);
     // Never through a link that someone put there; 0666 is narrowed by the umask.
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const mode_t mode = replaces ? 0600 : 0666;
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd >= 0) {
       const int slot = Remember(name);
-      return TemporaryFile(std::move(name), fd, slot);
+      TemporaryFile file(std::move(name), fd, slot);
+      if (replaces) BelongTo(replaced, fd);
+      return file;
     }
     if (errno != EEXIST || n == kNames) return UserError(Why(errno));
   }

@@ -3,7 +3,7 @@
 // A result that is cut short looks like a result: half a trace loads without
 // any error. So everything is written beside its destination first and renamed
 // over it at the end; a failed or interrupted run leaves what was there before,
-// and nothing else.
+// and nothing else. A file that is replaced keeps its permissions.
 #ifndef TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 #define TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 

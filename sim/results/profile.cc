@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
+#include "configs/mean_times.h"
 #include "configs/status_macros.h"
 #include "sim/results/xplane.pb.h"
 
@@ -139,7 +140,8 @@ void AddOps(const std::vector<Executed>& ops, Execution& execution) {
     auto& [count, time] = execution.ops[op.metadata];
     ++count;
     ++execution.events;
-    const int64_t end = open.empty() ? op.when.end : std::min(op.when.end, open.back().when.end);
+    const int64_t end =
+        std::min(op.when.end, open.empty() ? execution.when.end : open.back().when.end);
     time += end - op.when.start;
     if (!open.empty()) execution.ops[open.back().metadata].second -= end - op.when.start;
     open.push_back({{op.when.start, end}, op.metadata});
@@ -182,13 +184,12 @@ class ProfileSums {
   }
 
   Profile Mean() {
-    const auto mean = [this](double sum) {
-      return Picoseconds(std::llround(sum / static_cast<double>(profile_.executions)));
-    };
-    profile_.step = mean(step_);
+    const auto executions = static_cast<double>(profile_.executions);
+    profile_.step = MeanTimes(executions).Next(step_);
+    MeanTimes mean(executions);
     for (auto& [key, sum] : ops_) {
-      sum.op.count = sum.count / static_cast<double>(profile_.executions);
-      sum.op.time = mean(sum.time);
+      sum.op.count = sum.count / executions;
+      sum.op.time = mean.Next(sum.time);
       profile_.ops.push_back(std::move(sum.op));
     }
     std::ranges::stable_sort(profile_.ops, std::greater<>(), &ProfiledOp::time);

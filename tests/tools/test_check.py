@@ -148,6 +148,25 @@ def test_bad_files(rejects, report: dict, tmp_path: pathlib.Path):
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("step_time_ns", -5),
+        ("step_time_ns", 0),
+        ("step_time_ns", 1e300),
+        ("peak_hbm_bytes", -1),
+        ("peak_hbm_bytes", 1e30),
+        ("mfu", -0.5),
+    ],
+)
+def test_figures_that_no_step_has(rejects, report: dict, tmp_path: pathlib.Path, key, value):
+    changed(tmp_path / "bad.json", report, **{key: value})
+    for arguments in (("bad.json", "--max-step", "1s"), ("r.json", "--baseline", "bad.json")):
+        said = rejects("check", *arguments)
+        assert "bad.json: no report of" in said
+        assert f"no step of a report: {key} is {value:g}" in said
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("check",),

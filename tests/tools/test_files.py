@@ -232,6 +232,16 @@ def test_links_are_followed_and_devices_stay(tmp_path: pathlib.Path, report):
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
+def test_permissions_of_what_is_replaced_stay(tmp_path: pathlib.Path, report):
+    made = tpusim.Report.from_json(report[1].decode())
+    for mode in (0o600, 0o640, 0o444):
+        made.save(tmp_path / "r.json")
+        (tmp_path / "r.json").chmod(mode)
+        made.save(tmp_path / "r.json")
+        assert stat.S_IMODE((tmp_path / "r.json").stat().st_mode) == mode
+        assert tpusim.Report.load(tmp_path / "r.json") == made
+
+
 def test_what_can_be_written_is_known_before(tmp_path: pathlib.Path):
     assert files.check_target(tmp_path / "new", "path") == str(tmp_path / "new")
     assert files.check_target("/dev/null", "path") == "/dev/null"

@@ -76,14 +76,24 @@ struct Checked {
   bool holds() const { return problem.empty() && std::ranges::all_of(limits, &Limit::holds); }
 };
 
+// Throws where a figure is none that a step can have.
+double Figure(const char* key, double value, double least, double most) {
+  if (value >= least && value <= most) return value;
+  throw std::runtime_error(fmt::format("no step of a report: {} is {}", key, value));
+}
+
 // The fields that every version of the schema has.
 Step StepOf(const Json& j, const std::string& workload, const std::string& config) {
+  // Half a picosecond is no time, and more picoseconds or bytes than this are not counted.
+  constexpr double kLeastNs = 0.0005, kMostNs = 9e15, kMostBytes = 9e18;
+  constexpr double kMostMfu = 1e6;  // a baseline of before may have more than 1
   Step step{.workload = workload, .config = config};
   step.bound_by = j.value("bound_by", "");
-  step.time =
-      Picoseconds(static_cast<int64_t>(std::llround(j.at("step_time_ns").get<double>() * 1e3)));
+  const double time = Figure("step_time_ns", j.at("step_time_ns").get<double>(), kLeastNs, kMostNs);
+  step.time = Picoseconds(static_cast<int64_t>(std::llround(time * 1e3)));
+  Figure("peak_hbm_bytes", j.at("peak_hbm_bytes").get<double>(), 0, kMostBytes);
   step.peak = Bytes(j.at("peak_hbm_bytes").get<int64_t>());
-  step.mfu = j.value("mfu", 0.0);
+  step.mfu = Figure("mfu", j.value("mfu", 0.0), 0, kMostMfu);
   return step;
 }
 

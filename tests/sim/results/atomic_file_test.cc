@@ -54,6 +54,32 @@ TEST_F(AtomicFileTest, ReplacesWhatWasThere) {
   EXPECT_EQ(Files(), 1u);
 }
 
+TEST_F(AtomicFileTest, KeepsThePermissionsOfWhatItReplaces) {
+  for (const fs::perms permissions : {fs::perms(0600), fs::perms(0640), fs::perms(0444)}) {
+    ASSERT_TRUE(WriteFileAtomically(Path("out"), "first").ok());
+    fs::permissions(Path("out"), permissions);
+    ASSERT_TRUE(WriteFileAtomically(Path("out"), "second").ok());
+    EXPECT_EQ(Read(Path("out")), "second");
+    EXPECT_EQ(fs::status(Path("out")).permissions(), permissions);
+    // Nobody else may read what is written before it is whole.
+    const auto half = TemporaryFile::Beside(Path("out"));
+    ASSERT_TRUE(half.ok());
+    EXPECT_EQ(fs::status(half->path()).permissions(), permissions);
+  }
+}
+
+TEST_F(AtomicFileTest, TakesEveryNameThatAFileCanHave) {
+  for (const size_t bytes : {99, 100, 101, 250, 251, 255}) {
+    const std::string path = Path(std::string(bytes, 'x'));
+    EXPECT_TRUE(WriteFileAtomically(path, "whole").ok()) << bytes;
+    EXPECT_EQ(Read(path), "whole");
+  }
+  EXPECT_EQ(Files(), 6u);
+  const absl::Status status = WriteFileAtomically(Path(std::string(256, 'x')), "x");
+  EXPECT_THAT(Message(status), HasSubstr("File name too long"));
+  EXPECT_EQ(Files(), 6u);
+}
+
 TEST_F(AtomicFileTest, WritesThroughLinks) {
   ASSERT_TRUE(WriteFileAtomically(Path("real"), "first").ok());
   fs::create_symlink("real", Path("link"));

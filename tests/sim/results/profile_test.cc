@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -84,7 +85,7 @@ class ProfileTest : public testing::Test {
   xp::XSpace space_;
   xp::XPlane* plane_;
   xp::XLine *modules_, *ops_;
-  std::string folder_ = testing::TempDir() + "profile_test";
+  std::string folder_ = testing::TempDir() + "profile_test." + std::to_string(::getpid());
 };
 
 TEST_F(ProfileTest, OperationsHaveTheirOwnTime) {
@@ -107,6 +108,34 @@ TEST_F(ProfileTest, OperationsHaveTheirOwnTime) {
   EXPECT_EQ(p->ops[1].name, "while.1");
   EXPECT_EQ(p->ops[1].time, Nanoseconds(30));
   EXPECT_EQ(p->Idle(), Nanoseconds(10));
+}
+
+// Two executions without a pause: both means end in half a picosecond, and add up to the step.
+TEST_F(ProfileTest, NothingIsLessThanIdle) {
+  Name(5, "%fusion.3 = f32[8]{0} fusion(%x)", "fusion.3");
+  for (const int64_t start_ns : {2000, 2100}) {
+    Add(*modules_, 1, start_ns, 70);
+    Add(*ops_, 4, start_ns - 1000, 30);
+    Add(*ops_, 5, start_ns + 30 - 1000, 40);
+  }
+  ops_->mutable_events(2)->set_duration_ps(30'001);
+  ops_->mutable_events(3)->set_offset_ps(1'130'001);
+  ops_->mutable_events(3)->set_duration_ps(39'999);
+  const absl::StatusOr<Profile> p = ReadProfile(Write(), "jit_step");
+  ASSERT_TRUE(p.ok()) << Message(p.status());
+  EXPECT_EQ(p->executions, 2);
+  EXPECT_EQ(p->step, Nanoseconds(70));
+  EXPECT_EQ(p->Idle(), Picoseconds(0));
+}
+
+// What is written to end after its program does not take more time than that.
+TEST_F(ProfileTest, AnOperationEndsWithItsProgram) {
+  Add(*modules_, 1, 2000, 70);
+  Add(*ops_, 4, 2000 - 1000, 75);
+  const absl::StatusOr<Profile> p = ReadProfile(Write(), "jit_step");
+  ASSERT_TRUE(p.ok()) << Message(p.status());
+  EXPECT_EQ(p->ops[0].time, Nanoseconds(70));
+  EXPECT_EQ(p->Idle(), Picoseconds(0));
 }
 
 TEST_F(ProfileTest, OtherProgramsAndWhatWasCutIsLeftOut) {

@@ -130,6 +130,40 @@ TEST(TextParserTest, AsynchronousFormsOfOperationsAreUnfolded) {
   EXPECT_EQ(GetSlice(wrapped)[0].limit, 4);
 }
 
+// As XLA prints them since JAX 0.12.
+TEST(TextParserTest, ElementsOfTuplesAreNamedWhereTheyAreUsed) {
+  const auto parsed = ParseHloText(Entry(R"(
+  %p = (f32[8], (s32[4], f32[2])) parameter(0)
+  %a = f32[8] negate(%p#0)
+  %b = f32[8] add(%p#0, %a)
+  %c = f32[2] negate(%p#1#1)
+  ROOT %t = (f32[8], f32[2], s32[4]) tuple(%b, %c, s32[4] %p#1#0)
+)"));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Instruction& root = *parsed->module->entry()->root();
+  const Instruction& sum = *root.operands()[0];
+  const Instruction& first = *sum.operands()[0];
+  EXPECT_EQ(first.opcode(), Opcode::kGetTupleElement);
+  EXPECT_EQ(first.attrs().tuple_index(), 0);
+  EXPECT_EQ(sum.operands()[1]->operands()[0], &first);
+  const Instruction& inner = *root.operands()[2];
+  EXPECT_EQ(inner.attrs().tuple_index(), 0);
+  EXPECT_EQ(inner.operands()[0]->attrs().tuple_index(), 1);
+  EXPECT_EQ(parsed->module->entry()->size(), 9U);
+  const std::string text = ToString(*parsed->module);
+  const auto again = ParseHloText(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(ToString(*again->module), text);
+
+  const auto with = [](const std::string& operand) {
+    return ErrorOf(Entry("  %p = (f32[8]) parameter(0)\n  %n = f32[8] negate(" + operand + ")\n"));
+  };
+  EXPECT_THAT(with("%p#1"), HasSubstr("p has no element '1'"));
+  EXPECT_THAT(with("%p#0#0"), HasSubstr("p#0 has no element '0'"));
+  EXPECT_THAT(with("%p#x"), HasSubstr("p has no element 'x'"));
+  EXPECT_THAT(with("%q#0"), HasSubstr("q is no instruction that comes before"));
+}
+
 TEST(TextParserTest, KeysOfFrontendAttributesThatAreNoWordsAreQuoted) {
   // The order of what is printed is that of the bytes: 'x' 0xec comes after 'x' 'b'.
   const std::string bytes =

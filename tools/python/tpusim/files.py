@@ -92,7 +92,8 @@ def whole(path: Path) -> Iterator[pathlib.Path]:
     """A name to write to; when the block ends without an error, what is there becomes the file.
 
     No reader ever sees half a file, and a failure leaves what was there before. Links are followed.
-    What is no regular file (/dev/stdout, a pipe) is written to in place.
+    A file that is replaced keeps its permissions. What is no regular file (/dev/stdout, a pipe) is
+    written to in place.
     """
     name = path_of(path, "path")
     try:
@@ -109,6 +110,8 @@ def whole(path: Path) -> Iterator[pathlib.Path]:
                 with written.open("rb") as source, target.open("wb") as sink:
                     shutil.copyfileobj(source, sink)
             else:
+                if target.exists():
+                    shutil.copymode(target, written)
                 written.replace(target)
     except OSError as error:
         raise Error(f"{name}: cannot be written: {error.strerror or error}") from error

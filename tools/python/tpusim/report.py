@@ -64,6 +64,8 @@ class Report(ReportFields):
             )
         try:
             report = records.read(cls, records.parse(text, SCHEMA))
+            if report.step_time_ns < 0:
+                raise ValueError(f"step_time_ns is {report.step_time_ns:g}: no time of a step")
         except ValueError as error:
             raise Error(f"not a report of tpusim: {error}") from error
         return dataclasses.replace(report, text=text, simulation=simulation)

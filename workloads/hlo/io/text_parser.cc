@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/verify.h"
@@ -219,7 +220,7 @@ class TextParser {
       ASSIGN_OR_RETURN(*attributes.proto.mutable_literal(), ParseLiteral(text_, shape));
       if (!attributes.proto.literal().has_shape()) attributes.proto.clear_literal();
     } else {
-      ASSIGN_OR_RETURN(operands, ParseOperands());
+      ASSIGN_OR_RETURN(operands, ParseOperands(computation));
     }
     RETURN_IF_ERROR(text_.Expect(")"));
     // Attributes of `slice-start` are those of the slice.
@@ -270,7 +271,7 @@ class TextParser {
     return inner;
   }
 
-  absl::StatusOr<std::vector<Instruction*>> ParseOperands() {
+  absl::StatusOr<std::vector<Instruction*>> ParseOperands(Computation* computation) {
     std::vector<Instruction*> operands;
     if (text_.Peek() == ')') return operands;
     do {
@@ -284,10 +285,41 @@ class TextParser {
       NameInText operand;
       operand.at = text_.Begin();
       ASSIGN_OR_RETURN(operand.name, text_.Name());
-      ASSIGN_OR_RETURN(Instruction * found, Find(operand));
+      ASSIGN_OR_RETURN(Instruction * found, FindOperand(operand, computation));
       operands.push_back(found);
     } while (text_.Take(","));
     return operands;
+  }
+
+  // Newer texts name an element of a tuple where it is used: %t#1 is get-tuple-element(%t), index=1.
+  absl::StatusOr<Instruction*> FindOperand(const NameInText& name, Computation* computation) {
+    const std::string_view text = name.name;
+    size_t end = text.find('#');
+    if (end == std::string_view::npos || instructions_.contains(name.name)) return Find(name);
+    ASSIGN_OR_RETURN(Instruction * found, Find({name.name.substr(0, end), name.at}));
+    while (end != std::string_view::npos) {
+      const size_t begin = end + 1;
+      end = text.find('#', begin);
+      const auto index = configs::NumberIn<int64_t>(text.substr(begin, end - begin));
+      const Shape& shape = found->shape();
+      if (!index || !shape.IsTuple() || *index < 0 || *index >= std::ssize(shape.tuple)) {
+        return text_.ErrorAt(name.at, fmt::format("{} has no element '{}'", found->name(),
+                                                  text.substr(begin, end - begin)));
+      }
+      found = ElementOf(found, *index, std::string(text.substr(0, end)), computation);
+    }
+    return found;
+  }
+
+  // The same for every use of it, by its name in the text.
+  Instruction* ElementOf(Instruction* tuple, int64_t index, const std::string& name,
+                         Computation* computation) {
+    Instruction*& element = instructions_[name];
+    if (element != nullptr) return element;
+    element = computation->Add(Opcode::kGetTupleElement, tuple->shape().tuple[index], {tuple}, name,
+                               tuple);
+    element->mutable_attrs().set_tuple_index(index);
+    return element;
   }
 
   absl::StatusOr<Instruction*> Find(const NameInText& name) const {
