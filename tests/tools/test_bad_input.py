@@ -279,3 +279,123 @@ def test_full_stdout(binary):
         )
     assert done.returncode == 1
     assert "cannot write to stdout" in done.stderr
+
+
+def nested_conditionals(depth: int) -> str:
+    """A branch in a branch; both of each call one computation, which doubles with every level."""
+    text = "HloModule k\n\n%f0 (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n"
+    text += "  ROOT %r = f32[8] negate(%p)\n}\n"
+    for level in range(1, depth + 1):
+        name = "ENTRY %main" if level == depth else f"%f{level}"
+        both = f"true_computation=%f{level - 1}, false_computation=%f{level - 1}"
+        text += f"\n{name} (p: f32[8]) -> f32[8] {{\n  %p = f32[8] parameter(0)\n"
+        text += "  %c = pred[] constant(true)\n"
+        text += f"  ROOT %r = f32[8] conditional(%c, %p, %p), {both}\n}}\n"
+    return text
+
+
+@pytest.mark.parametrize("command", ["run", "opt", "compile"])
+def test_branches_that_double_with_each_level(run, rejects, tmp_path, command):
+    (tmp_path / "deep.hlo").write_text(nested_conditionals(60))
+    message = rejects(command, tmp_path / "deep.hlo", "--config", "v5e-1x1")
+    assert "inlining the program's calls gives more than 4194304 instructions" in message
+    # A few levels of the same are a program.
+    (tmp_path / "flat.hlo").write_text(nested_conditionals(6))
+    done = run(command, tmp_path / "flat.hlo", "--config", "v5e-1x1")
+    assert done.returncode == 0, done.stderr
+
+
+def nested_loops(depth: int) -> str:
+    """A loop in a loop, all with one condition."""
+    state = "(s32[], f32[8])"
+    text = f"HloModule w\n\n%cond (q: {state}) -> pred[] {{\n  %q = {state} parameter(0)\n"
+    text += "  %i = s32[] get-tuple-element(%q), index=0\n  %k = s32[] constant(3)\n"
+    text += "  ROOT %l = pred[] compare(%i, %k), direction=LT\n}\n"
+    for level in range(depth):
+        text += f"\n%b{level} (p: {state}) -> {state} {{\n  %p = {state} parameter(0)\n"
+        text += "  %i = s32[] get-tuple-element(%p), index=0\n  %one = s32[] constant(1)\n"
+        text += "  %n = s32[] add(%i, %one)\n  %x = f32[8] get-tuple-element(%p), index=1\n"
+        if level == 0:
+            text += "  %y = f32[8] negate(%x)\n"
+        else:
+            text += f"  %z = s32[] constant(0)\n  %t = {state} tuple(%z, %x)\n"
+            text += f"  %w = {state} while(%t), condition=%cond, body=%b{level - 1}\n"
+            text += "  %y = f32[8] get-tuple-element(%w), index=1\n"
+        text += f"  ROOT %r = {state} tuple(%n, %y)\n}}\n"
+    text += "\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n"
+    text += f"  %z = s32[] constant(0)\n  %t = {state} tuple(%z, %p)\n"
+    text += f"  %w = {state} while(%t), condition=%cond, body=%b{depth - 1}\n"
+    return text + "  ROOT %y = f32[8] get-tuple-element(%w), index=1\n}\n"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 6])
+@pytest.mark.parametrize("options", [(), ("--passes", "schedule")])
+def test_loops_that_share_a_condition(run, tmp_path, depth, options):
+    (tmp_path / "loops.hlo").write_text(nested_loops(depth))
+    done = run("opt", tmp_path / "loops.hlo", "--config", "v5e-1x1", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(" while(") == depth
+    assert run("run", tmp_path / "loops.hlo", "--config", "v5e-1x1").returncode == 0
+
+
+TUPLE_COPY = """HloModule m, num_partitions=8
+
+ENTRY e {
+  p = f32[64,64] parameter(0), sharding={devices=[1,8]<=[8]}
+  n = f32[64,64] negate(p)
+  i = (f32[64,64], f32[64,64]) tuple(n, p)
+  t = (f32[64,64], (f32[64,64], f32[64,64])) tuple(p, i)
+  ROOT c = (f32[64,64], (f32[64,64], f32[64,64])) copy(t)
+}
+"""
+
+
+def test_a_copy_of_a_tuple_is_copies_of_its_arrays(run, rejects, tmp_path):
+    path = tmp_path / "copy.hlo"
+    for text in (TUPLE_COPY, TUPLE_COPY.replace(", num_partitions=8", "")):
+        path.write_text(text)
+        for command in ("run", "opt"):
+            done = run(command, path, "--config", SLICE)
+            assert done.returncode == 0, done.stderr
+    done = run("opt", path, "--config", SLICE, "--passes", "schedule")
+    assert len(re.findall(r"= f32\[64,64\]\S* copy\(", done.stdout)) == 3
+    # Of anything else with a tuple as an operand nothing is known.
+    called = 'custom-call(t), custom_call_target="f"'
+    path.write_text(TUPLE_COPY.replace("copy(t)", called))
+    message = rejects("run", path, "--config", SLICE, "--kernel-cost", "c=1000,1000")
+    assert "has no sharding rule" in message
+
+
+STARTS = """HloModule s, is_scheduled=true
+
+ENTRY e {
+  p = f32[64,64] parameter(0)
+  s = (f32[64,64], f32[64,64], u32[]) copy-start(p)
+  d = f32[64,64] copy-done(s)
+  ROOT r = f32[64,64] negate(d)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("copy-done(s)", "get-tuple-element(s), index=0", "d uses it, but no copy-done waits"),
+        ("negate(d)", "get-tuple-element(s), index=0", "2 instructions use it, not one copy-done"),
+        ("copy-done(s)", "async-done(s)", "s begins no async"),
+        ("(f32[64,64], f32[64,64], u32[]) copy-start(p)", "f32[64,64] negate(p)", "s begins no"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "opt"])
+def test_every_start_has_its_done(run, rejects, tmp_path, command, old, new, says):
+    (tmp_path / "s.hlo").write_text(STARTS)
+    assert run(command, tmp_path / "s.hlo", "--config", "v5e-1x1").returncode == 0
+    (tmp_path / "s.hlo").write_text(STARTS.replace(old, new))
+    message = rejects(command, tmp_path / "s.hlo", "--config", "v5e-1x1")
+    assert says in message
+
+
+def test_what_is_no_array_has_no_dimensions(rejects, tmp_path):
+    (tmp_path / "t.hlo").write_text(STARTS.replace("p = f32[64,64]", "p = token[16,1024,2048]"))
+    message = rejects("run", tmp_path / "t.hlo", "--config", "v5e-1x1")
+    assert "token has no dimensions, not [16,1024,2048]" in message

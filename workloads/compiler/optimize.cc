@@ -3,6 +3,7 @@
 #include "configs/status_macros.h"
 #include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
+#include "workloads/hlo/transforms/split_tuple_copies.h"
 
 namespace tpusim::compiler {
 
@@ -22,6 +23,7 @@ absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& c
   cost::StatedCosts stated_costs(costs, options.costs);
   passes::PassContext context(target, &stated_costs);
   context.stated = &stated;
+  hlo::SplitTupleCopies(module);
   Optimized result;
   RETURN_IF_ERROR(
       passes::RunPipeline(pipeline, module, context, options.pipeline, result.runs).status());

@@ -7,9 +7,11 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/transforms/checkpoint_names.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
+#include "workloads/hlo/transforms/split_tuple_copies.h"
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"
@@ -21,50 +23,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// Calls that share callees can multiply; no program is written so.
-constexpr int64_t kMaxInstructions = 4 << 20;
-// Loops in loops, branches in branches, fusions: later stages take stack for each.
-constexpr int64_t kMaxNesting = 256;
-
-bool CallsItsOwn(Opcode opcode) {
-  return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall;
-}
-
-// Instructions that the program has once all calls are inlined, and how deep its
-// computations are nested then.
-absl::Status CheckInlinedSize(const hlo::Module& module) {
-  struct Extent {
-    int64_t size = 0, depth = 0;
-  };
-  std::unordered_map<const Computation*, Extent> extents;
-  for (const Computation* computation : module.PostOrder()) {
-    auto& [size, depth] = extents[computation];
-    for (const Instruction* instruction : computation->instructions()) {
-      ++size;
-      const int64_t level = instruction->opcode() == Opcode::kCall ? 0 : 1;
-      for (const Computation* called : instruction->called()) {
-        depth = std::max(depth, extents.at(called).depth + level);
-      }
-      if (depth > kMaxNesting) {
-        return UserError(fmt::format("computations nested more than {} deep at {}", kMaxNesting,
-                                     instruction->Describe()));
-      }
-      if (!CallsItsOwn(instruction->opcode())) continue;
-      if (instruction->opcode() == Opcode::kCall && instruction->called().size() != 1) {
-        return UserError("a call of no computation: " + instruction->Describe());
-      }
-      for (const Computation* called : instruction->called()) size += extents.at(called).size;
-      if (size > kMaxInstructions) {
-        return UserError(
-            fmt::format("inlining the program's calls gives more than {} instructions; the last "
-                        "one was {}",
-                        kMaxInstructions, instruction->Describe()));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
 
 class Normaliser {
  public:
@@ -522,7 +480,7 @@ void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) 
       metadata.set_source_file(caller.source_file());
       metadata.set_source_line(caller.source_line());
     }
-    if (!CallsItsOwn(next->opcode())) continue;
+    if (!hlo::IsControlFlow(next->opcode())) continue;
     for (Computation* called : next->called()) {
       for (Instruction* inner : called->instructions()) work.push_back(inner);
     }
@@ -530,10 +488,11 @@ void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) 
 }
 
 absl::Status InlinePlainCalls(hlo::Module& module) {
-  RETURN_IF_ERROR(CheckInlinedSize(module));
+  RETURN_IF_ERROR(hlo::CheckExtent(module));
   module.InlineCalls([](const Instruction& call) {
     return call.opcode() == Opcode::kCall && !IsRegionCall(call);
   });
+  hlo::SplitTupleCopies(module);
   module.RemoveUnreachable();
   module.Cleanup();
   return absl::OkStatus();

@@ -268,7 +268,10 @@ absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, in
   op.tensors.reserve(instruction->operands().size() + results.size());
   for (const Instruction* operand : instruction->operands()) {
     const std::span<const TensorRef> refs = Values(operand);
-    TPUSIM_CHECK(refs.size() == 1, "tuple operand of " + instruction->name());
+    if (refs.size() != 1) {
+      return NoRule(fmt::format("a tuple ({}) as an operand has no sharding rule: {}",
+                                operand->name(), instruction->Describe()));
+    }
     op.tensors.push_back(refs[0]);
     ++nodes[refs[0].node].uses;
   }

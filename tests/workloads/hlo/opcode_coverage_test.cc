@@ -9,6 +9,7 @@
 #include "hlo_test_util.h"
 #include "opcode_samples.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -21,6 +22,16 @@ const std::set<Opcode>& WithoutCost() {
       new std::set<Opcode>{Opcode::kBatchNormGrad, Opcode::kBatchNormInference,
                            Opcode::kBatchNormTraining, Opcode::kDynamicReshape, Opcode::kScan};
   return *opcodes;
+}
+
+// A start has something that waits for it.
+void AddDone(TestModule& module) {
+  Instruction* start = module.entry()->root();
+  const std::string_view name = OpcodeName(start->opcode());
+  if (!IsAsyncStart(start->opcode()) && start->opcode() != Opcode::kAsyncUpdate) return;
+  const std::string of_done = std::string(name.substr(0, name.rfind('-'))) + "-done";
+  Instruction* done = module.Add(*OpcodeFromName(of_done), F32({}), {start});
+  done->set_shape(InferShape(*done).value());
 }
 
 class OpcodeCoverageTest : public ::testing::TestWithParam<int> {};
@@ -38,6 +49,7 @@ TEST_P(OpcodeCoverageTest, VerifiesPrintsRoundTripsAndCosts) {
   const Module& module = sample.module().module();
   const Instruction* root = sample.module().entry()->root();
   ASSERT_EQ(root->opcode(), opcode);
+  AddDone(sample.module());
   ASSERT_EQ(Message(Verify(module)), "");
   EXPECT_THAT(ToString(module), HasSubstr(expected.prints));
 

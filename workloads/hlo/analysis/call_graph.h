@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 
@@ -42,6 +43,11 @@ std::vector<Computation*> ControlComputations(const Module& module);
 using TripsOfLoop = std::function<absl::StatusOr<int64_t>(const Instruction& loop)>;
 absl::StatusOr<std::unordered_map<const Computation*, int64_t>> ExecutionsOf(
     const CallGraph& calls, const TripsOfLoop& trips);
+
+// Error: a device would execute more instructions than any program is written with, every call
+// counted by itself (callees that two branches share double with each level), or computations are
+// nested deeper than stages that follow calls have stack for.
+absl::Status CheckExtent(const Module& module);
 
 }  // namespace tpusim::hlo
 

@@ -77,6 +77,41 @@ bool SameButForWidth(const Shape& a, const Shape& b) {
   return a.dims == b.dims;
 }
 
+// "copy" of copy-start and copy-done, "async" of async-start, -update and -done.
+std::string_view KindOf(const Instruction& half) {
+  const std::string_view name = OpcodeName(half.opcode());
+  return name.substr(0, name.rfind('-'));
+}
+
+bool IsHalf(Opcode opcode) {
+  return IsAsyncStart(opcode) || IsAsyncDone(opcode) || opcode == Opcode::kAsyncUpdate;
+}
+
+// A start is waited for once, by the done of its kind, and by way of updates at most: else it would
+// be in flight for ever, or begin again in the next pass of its loop before it has ended.
+absl::Status CheckHalves(const Instruction& i) {
+  if (!IsHalf(i.opcode())) return absl::OkStatus();
+  if (!IsAsyncStart(i.opcode())) {
+    const Instruction& before = *i.operand(0);
+    const bool begins = IsAsyncStart(before.opcode()) || before.opcode() == Opcode::kAsyncUpdate ||
+                        before.opcode() == Opcode::kSend || before.opcode() == Opcode::kRecv;
+    if (!begins || KindOf(before) != KindOf(i)) {
+      return UserError(fmt::format("{} begins no {}", before.name(), KindOf(i)));
+    }
+  }
+  if (IsAsyncDone(i.opcode())) return absl::OkStatus();
+  if (i.users().size() != 1) {
+    return UserError(fmt::format("{} instructions use it, not one {}-done", i.users().size(),
+                                 KindOf(i)));
+  }
+  const Instruction& next = *i.users()[0];
+  if (!IsHalf(next.opcode()) || IsAsyncStart(next.opcode())) {
+    return UserError(
+        fmt::format("{} uses it, but no {}-done waits for it", next.name(), KindOf(i)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckInstruction(const Instruction& i, const ParametersOf& parameters, bool compiled) {
   const int arity = OpcodeArity(i.opcode());
   const int64_t count = static_cast<int64_t>(i.operands().size());
@@ -86,6 +121,7 @@ absl::Status CheckInstruction(const Instruction& i, const ParametersOf& paramete
   if (count < FewestOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
   if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
   RETURN_IF_ERROR(CheckCallees(i, parameters));
+  RETURN_IF_ERROR(CheckHalves(i));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(i));
   if (compiled ? !SameButForWidth(inferred, i.shape()) : !SameDims(inferred, i.shape())) {
     return UserError(fmt::format("its shape is {}, but its operands give {}", i.shape().ToString(),

@@ -92,6 +92,11 @@ absl::StatusOr<Shape> Convert(const pb::ShapeProto& proto, int depth) {
     }
     return shape;
   }
+  if (!shape.IsArray() && proto.dimensions_size() > 0) {
+    return UserError(fmt::format("{} has no dimensions, not [{}]",
+                                 PrimitiveTypeName(shape.element_type),
+                                 fmt::join(proto.dimensions(), ",")));
+  }
   if (proto.dimensions_size() > kMaxRank) {
     return UserError(fmt::format("array of {} dimensions; at most {} are supported",
                                  proto.dimensions_size(), kMaxRank));

@@ -39,6 +39,7 @@ std::optional<Executed> ExecutedBy(const Computation& called) {
   const Instruction* calls = nullptr;
   if (root->opcode() == Opcode::kAsyncDone) calls = &hlo::StartOf(*root);
   if (root->opcode() == Opcode::kCall) calls = root;
+  if (root->opcode() == Opcode::kParameter) return std::nullopt;  // it hands an operand on
   std::optional<Executed> executed;
   if (calls != nullptr) {
     executed = ExecutedBy(*calls->called()[0]);

@@ -3,6 +3,8 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/hlo/rules/shape_inference.h"
+#include "workloads/hlo/rules/shape_rules.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
 #include "workloads/passes/pipeline/reasons.h"
@@ -61,8 +63,8 @@ Instruction* RaggedProductOf(const Instruction& call) {
   return product;
 }
 
-// The operation that a call is; null: the call stays.
-Instruction* OperationOf(const Instruction& call) {
+// The operation that a call means by its name, if its operands are of a kind that this takes.
+Instruction* MeantBy(const Instruction& call) {
   Computation* computation = call.parent();
   if (Instruction* product = RaggedProductOf(call); product != nullptr) return product;
   if (call.operands().size() != 1) return nullptr;
@@ -86,6 +88,19 @@ Instruction* OperationOf(const Instruction& call) {
   return nullptr;
 }
 
+// The operation that a call is; null: the call stays.
+Instruction* OperationOf(const Instruction& call) {
+  Instruction* meant = MeantBy(call);
+  if (meant == nullptr) return nullptr;
+  const absl::StatusOr<hlo::Shape> shape = hlo::InferShape(*meant);
+  if (shape.ok() && shape->dims == call.shape().dims &&
+      hlo::shape_rules::Compatible(shape->element_type, call.shape().element_type)) {
+    return meant;
+  }
+  meant->parent()->Remove(meant);
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& context) {
@@ -95,7 +110,7 @@ absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& cont
     for (Instruction* call : hlo::Walk(computation->PostOrder())) {
       if (call->opcode() != Opcode::kCustomCall) continue;
       Instruction* value = IsSameValue(*call) ? call->operand(0) : OperationOf(*call);
-      if (value == nullptr || value->shape().dims != call->shape().dims) continue;
+      if (value == nullptr || !hlo::SameDims(value->shape(), call->shape())) continue;
       context.records.Add(reasons::kCallTranslated, call->name(),
                           {{"target", call->attrs().custom_call_target()}});
       if (value != call->operand(0)) {
