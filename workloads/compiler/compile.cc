@@ -12,6 +12,7 @@
 #include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/transforms/split_tuple_copies.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/op_places.h"
@@ -59,7 +60,16 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
   return costs;
 }
 
+absl::Status CheckTarget(const hlo::ImportedWorkload& imported) {
+  if (imported.compiled_for_other.empty()) return absl::OkStatus();
+  return UserError(fmt::format(
+      "the module is {}, and no TPU runs that: give it as it was before "
+      "(before_optimizations.txt of --xla_dump_to), or export the program",
+      imported.compiled_for_other));
+}
+
 absl::Status SetStatedCosts(hlo::ImportedWorkload& imported) {
+  RETURN_IF_ERROR(CheckTarget(imported));
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
                    ExportedCosts(imported.workload));
   kernels::SetCustomCosts(*imported.module, exported);
@@ -80,6 +90,15 @@ const char* StatedOfShardings(const CompileOptions& options) {
   if (!options.mesh.empty()) return "--mesh";
   if (!options.arguments.empty()) return "--shard";
   return options.constraints.empty() ? nullptr : "--constrain";
+}
+
+// Shardings of the whole arrays, which XLA's partitioner leaves on the parameters of one device.
+void ClearShardings(hlo::Module& module) {
+  for (hlo::Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (i->attrs().has_sharding()) i->mutable_attrs().clear_sharding();
+    }
+  }
 }
 
 // The program of one device, with what `result` says of mesh, partitions and warnings. Null: the
@@ -114,10 +133,13 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
     }
-    if (imported.compiled && result.mesh.axes.empty()) {
+    if (result.mesh.axes.empty()) {
       ASSIGN_OR_RETURN(sharding::MeshTable table, sharding::FindMesh(*imported.module, stated));
       result.mesh = std::move(table.mesh);
+      if (stated == 0) result.workload.set_num_partitions(result.mesh.size());
     }
+    if (!imported.compiled) ClearShardings(*imported.module);
+    hlo::SplitTupleCopies(*imported.module);
     return std::move(imported.module);
   }
   if (until == Stage::kNames) {

@@ -5,6 +5,45 @@
 #include <string_view>
 
 namespace tpusim::hlo {
+namespace {
+
+struct Sign {
+  std::string_view text;  // in a backend config, or where the target of a custom call begins
+  std::string_view processors;
+};
+
+// XLA's own names: of the CPU compiler how it divides loops among threads, and its libraries; of
+// the GPU compiler streams, the settings of fusions and products, and its libraries.
+constexpr Sign kSigns[] = {
+    {"\"outer_dimension_partitions\"", "CPUs"},
+    {"__ynn", "CPUs"},
+    {"__xnn", "CPUs"},
+    {"__onednn", "CPUs"},
+    {"\"operation_queue_id\"", "GPUs"},
+    {"\"fusion_backend_config\"", "GPUs"},
+    {"\"gemm_backend_config\"", "GPUs"},
+    {"__triton", "GPUs"},
+    {"__cublas$", "GPUs"},
+    {"__cudnn$", "GPUs"},
+};
+
+}  // namespace
+
+OtherTarget CompiledForOther(const Module& module) {
+  for (const Computation* computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      const std::string_view config = i->attrs().backend_config();
+      const std::string_view target = i->attrs().custom_call_target();
+      if (config.empty() && target.empty()) continue;
+      for (const Sign& sign : kSigns) {
+        if (config.find(sign.text) != std::string_view::npos || target.starts_with(sign.text)) {
+          return {sign.processors, i};
+        }
+      }
+    }
+  }
+  return {};
+}
 
 bool IsCompiled(const Module& module) {
   if (module.entry() == nullptr || module.entry()->schedule().empty()) return false;

@@ -8,6 +8,7 @@
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_COMPILED_H_
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
@@ -17,6 +18,15 @@ namespace tpusim::hlo {
 // Known by its order and by the settings (`flag_configs`) that the compiler leaves on what it has
 // emitted.
 bool IsCompiled(const Module& module);
+
+// What XLA has compiled for processors that are no TPUs has fusions, layouts and calls of libraries
+// that say nothing of a TPU.
+struct OtherTarget {
+  std::string_view processors;  // "CPUs"; "" if nothing in the module tells
+  const Instruction* told_by = nullptr;
+};
+// Known by what these compilers write into backend configs and by the libraries that they call.
+OtherTarget CompiledForOther(const Module& module);
 
 // A result that the compiler has put where an operand was (`aliasing_operands` of the backend
 // config, which numbers operands and then results), if nothing reads the operand afterwards.

@@ -18,7 +18,9 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/compiled.h"
+#include "workloads/hlo/analysis/partitioned.h"
 #include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/own_frames.h"
@@ -317,11 +319,22 @@ void NoteCostsOfBefore(tpusim::Workload& workload) {
   }
 }
 
-// What the TPU compiler wrote is the program of one device.
-void NoteCompiled(ImportedWorkload& out) {
-  if (out.partitioned || !IsCompiled(*out.module)) return;
-  out.compiled = out.partitioned = true;
-  out.num_partitions = std::max<int64_t>(1, out.num_partitions);
+// What the TPU compiler or XLA's partitioner wrote is the program of one device.
+absl::Status NoteStage(ImportedWorkload& out) {
+  RETURN_IF_ERROR(CheckExtent(*out.module));
+  if (out.partitioned) return absl::OkStatus();
+  if (IsCompiled(*out.module)) {
+    out.compiled = out.partitioned = true;
+    out.num_partitions = std::max<int64_t>(1, out.num_partitions);
+    return absl::OkStatus();
+  }
+  if (const OtherTarget other = CompiledForOther(*out.module); other.told_by != nullptr) {
+    out.compiled_for_other =
+        fmt::format("compiled for {}, as {} says", other.processors, other.told_by->name());
+    return absl::OkStatus();
+  }
+  out.partitioned = IsPartitioned(*out.module);
+  return absl::OkStatus();
 }
 
 // How many devices a module has been compiled for; 0 if it does not say so. Counts that make no
@@ -349,7 +362,7 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     out.module = std::move(parsed.module);
     out.num_partitions = parsed.num_partitions;
     out.container = "HLO text";
-    NoteCompiled(out);
+    RETURN_IF_ERROR(NoteStage(out));
     return out;
   }
   pb::HloModuleProto module;
@@ -383,7 +396,7 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
   }
   if (out.num_partitions == 0) out.num_partitions = DevicesAssigned(module);
   ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
-  NoteCompiled(out);
+  RETURN_IF_ERROR(NoteStage(out));
   return out;
 }
 

@@ -22,10 +22,13 @@ struct ImportedWorkload {
   std::string container;  // "Workload", "HloModuleProto", "HloProto", ...
   // From the container's configuration where it has one, else 0.
   int64_t num_partitions = 0;
-  // The program of one device: what `tpusim compile --emit partitioned` wrote, or the TPU compiler.
+  // The program of one device: what `tpusim compile --emit partitioned` wrote, XLA's partitioner
+  // (hlo/analysis/partitioned.h) or the TPU compiler.
   bool partitioned = false;
   // By the TPU compiler (hlo/analysis/compiled.h).
   bool compiled = false;
+  // "compiled for CPUs, as fusion.2 says": passes read that, but no TPU runs it.
+  std::string compiled_for_other;
 };
 
 // Accepts a Workload, HloModuleProto, HloProto, HloModuleProtoWithConfig,

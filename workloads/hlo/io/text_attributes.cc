@@ -21,7 +21,6 @@ namespace tpusim::hlo {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 // What is read, and where it goes.
 struct Reader {
@@ -356,8 +355,8 @@ const Row* RowNamed(std::string_view name, Opcode opcode) {
   return found->second.front();
 }
 
-absl::Status ParseField(TextCursor& text, const Row& row, Message& instruction) {
-  Message* message = &instruction;
+absl::Status ParseField(TextCursor& text, const Row& row, google::protobuf::Message& instruction) {
+  google::protobuf::Message* message = &instruction;
   for (size_t i = 0; i + 1 < row.path.size(); ++i) {
     message = message->GetReflection()->MutableMessage(message, row.path[i]);
   }
@@ -412,8 +411,8 @@ absl::Status ParseField(TextCursor& text, const Row& row, Message& instruction) 
 }
 
 // Appends ", name=value", unless the value is one that is not printed.
-void AppendField(const Row& row, const Message& instruction, std::string& out) {
-  const Message* message = &instruction;
+void AppendField(const Row& row, const google::protobuf::Message& instruction, std::string& out) {
+  const google::protobuf::Message* message = &instruction;
   for (size_t i = 0; i + 1 < row.path.size(); ++i) {
     message = &message->GetReflection()->GetMessage(*message, row.path[i]);
   }
