@@ -58,6 +58,7 @@ CollectiveGroup GroupOf(const std::vector<const CollectiveReport*>& members) {
   sum.count = 0;
   sum.total = sum.exposed = Picoseconds(0);
   Picoseconds expected(0), bound(0);
+  bool bounded = true;
   for (const CollectiveReport* c : members) {
     name.Add(c->name);
     scope.Add(c->scope);
@@ -68,11 +69,12 @@ CollectiveGroup GroupOf(const std::vector<const CollectiveReport*>& members) {
     sum.exposed += c->exposed;
     expected += c->expected * c->count;
     bound += c->bound * c->count;
+    bounded = bounded && c->bound > Picoseconds(0);
   }
   sum.name = name.text();
   sum.scope = scope.text();
   sum.expected = expected / sum.count;
-  sum.bound = bound / sum.count;
+  sum.bound = bounded ? bound / sum.count : Picoseconds(0);
   sum.covered_by = covered_by.Take();
   sum.exposed_by = exposed_by.Take();
   return group;

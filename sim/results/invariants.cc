@@ -119,6 +119,51 @@ absl::Status CheckRollups(const sim::Timeline& timeline, const Report& report) {
   return absl::OkStatus();
 }
 
+// No part of a table is more than what it is a part of.
+absl::Status CheckTables(const Report& report) {
+  const auto within = [&](std::string_view what, const std::string& name, Picoseconds part,
+                          Picoseconds whole) -> absl::Status {
+    if (Picoseconds(0) <= part && part <= whole) return absl::OkStatus();
+    return Broken(fmt::format("{} {}: {} ps of {}", what, name, part.value(), whole.value()));
+  };
+  for (const ScopeReport& scope : report.scopes) {
+    RETURN_IF_ERROR(within("scope", scope.scope, scope.total, report.step_time));
+  }
+  for (const OpReport& op : report.ops) {
+    if (op.engine != "tensor_core") continue;  // others may be in flight side by side
+    RETURN_IF_ERROR(within("operation", op.name, op.total, report.step_time));
+  }
+  for (const CollectiveReport& c : report.collectives) {
+    RETURN_IF_ERROR(within("exposed time of", c.name, c.exposed, c.total));
+    RETURN_IF_ERROR(within("bound of", c.name, c.bound * c.count, WithSlack(c.total)));
+  }
+  Picoseconds path(0);
+  for (const Picoseconds part : report.critical_path) path += part;
+  return within("the critical path", "of the step", path, report.step_time);
+}
+
+// Nothing that is there at once takes more than there is.
+absl::Status CheckMemory(const Report& report) {
+  const auto within = [](std::string_view what, Bytes part, std::string_view of,
+                         Bytes whole) -> absl::Status {
+    if (Bytes(0) <= part && part <= whole) return absl::OkStatus();
+    return Broken(fmt::format("{}: {} bytes of {} of {}", what, part.value(), whole.value(), of));
+  };
+  for (const configs::Memory& memory : configs::kMemories) {
+    if (!memory.planned) continue;
+    RETURN_IF_ERROR(within(memory.title, report.peak.In(memory.space), "usable memory",
+                           report.usable.In(memory.space)));
+  }
+  Bytes arrays(0);
+  for (const isa::LiveArray& array : report.memory_at_peak.arrays) arrays += array.bytes;
+  RETURN_IF_ERROR(within("arrays in HBM", arrays, "its peak", report.peak.hbm()));
+  const isa::VmemAtPeak& vmem = report.vmem_at_peak;
+  arrays = vmem.windows;
+  for (const isa::LiveArray& array : vmem.arrays) arrays += array.bytes;
+  RETURN_IF_ERROR(within("arrays and windows in VMEM", arrays, "its peak", vmem.bytes));
+  return within("VMEM", vmem.bytes, "its capacity", vmem.capacity);
+}
+
 // Every byte through HBM belongs to an operation of the report.
 absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                            const Report& report) {
@@ -183,6 +228,9 @@ absl::Status CheckLinks(const configs::Config& config, const sim::Timeline& time
 absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,
                              const sim::Timeline& timeline, const Report& report) {
   RETURN_IF_ERROR(CheckTimes(timeline));
+  if (report.step_time < Picoseconds(0)) {
+    return Broken(fmt::format("the step takes {} ps", report.step_time.value()));
+  }
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.compute, "compute"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.hbm, "HBM"));
   RETURN_IF_ERROR(CheckHbm(config, timeline));
@@ -193,6 +241,8 @@ absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramIn
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.host, "PCIe"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.dcn, "DCN"));
   RETURN_IF_ERROR(CheckRollups(timeline, report));
+  RETURN_IF_ERROR(CheckTables(report));
+  RETURN_IF_ERROR(CheckMemory(report));
   if (info.model_flops > info.hardware_flops) {
     return Broken(fmt::format("{} model FLOPs are more than the {} of all arithmetic",
                               info.model_flops.value(), info.hardware_flops.value()));

@@ -84,11 +84,26 @@ std::vector<ScopeReport> Scopes(const isa::ProgramInfo& info,
   return scopes;
 }
 
+// Whether the members of a collective may start apart: then the critical device can come so late
+// that what it waits for has arrived, and is done sooner than a collective takes from its start.
+bool DevicesDiffer(const sim::Timeline& timeline) {
+  const std::vector<int32_t>& classes = timeline.class_of;
+  return std::ranges::adjacent_find(classes, std::ranges::not_equal_to()) != classes.end();
+}
+
+// Of one execution; 0 where the critical device came late and none holds for it.
+Picoseconds BoundOf(const isa::CollectiveInfo& collective, const sim::OpTotals& totals,
+                    bool devices_differ) {
+  const bool holds = collective.bound * totals.count <= totals.total;
+  return holds || !devices_differ ? collective.bound : Picoseconds(0);
+}
+
 std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
                                           const sim::Timeline& timeline) {
   const std::vector<sim::OpTotals>& totals = timeline.ops;
   std::vector<CollectiveReport> collectives;
   std::vector<std::vector<OverlapReport>> covers = CoversOf(info, timeline);
+  const bool differ = DevicesDiffer(timeline);
   for (size_t i = 0; i < totals.size(); ++i) {
     const isa::OpInfo& op = info.ops[i];
     if (op.collective < 0 || totals[i].count == 0) continue;
@@ -106,7 +121,7 @@ std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
     r.total = totals[i].total;
     r.exposed = totals[i].exposed;
     r.expected = c.expected;
-    r.bound = c.bound;
+    r.bound = BoundOf(c, totals[i], differ);
     r.covered_by = std::move(covers[i]);
     r.exposed_by = ReasonsOf(c, totals[i]);
     collectives.push_back(std::move(r));
@@ -188,14 +203,16 @@ Picoseconds BusiestNic(const Config& config, const sim::Timeline& timeline) {
 
 // Collectives of ICI or of DCN that the main stream waits for run one after the other. Those in
 // flight beside it may share the time, so only the longest of them counts.
-Picoseconds SerialCollectives(const isa::ProgramInfo& info,
-                              const std::vector<sim::OpTotals>& totals, bool dcn) {
+Picoseconds SerialCollectives(const isa::ProgramInfo& info, const sim::Timeline& timeline,
+                              bool dcn) {
+  const std::vector<sim::OpTotals>& totals = timeline.ops;
+  const bool differ = DevicesDiffer(timeline);
   Picoseconds serial{0}, longest{0};
   for (size_t i = 0; i < totals.size(); ++i) {
     const isa::OpInfo& op = info.ops[i];
     if (op.collective < 0 || totals[i].count == 0) continue;
     if (info.collectives[op.collective].dcn != dcn) continue;
-    const Picoseconds bound = info.collectives[op.collective].bound;
+    const Picoseconds bound = BoundOf(info.collectives[op.collective], totals[i], differ);
     if (op.is_async) {
       longest = std::max(longest, bound);
     } else {
@@ -212,10 +229,10 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
   if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
   b.hbm = TimeAt(through_hbm, config.chip.hbm.bytes_per_second);
   b.ici =
-      std::max(BusiestLink(config, links), SerialCollectives(info, timeline.ops, /*dcn=*/false));
+      std::max(BusiestLink(config, links), SerialCollectives(info, timeline, /*dcn=*/false));
   b.host = BusiestPcie(config, timeline);
   b.dcn =
-      std::max(BusiestNic(config, timeline), SerialCollectives(info, timeline.ops, /*dcn=*/true));
+      std::max(BusiestNic(config, timeline), SerialCollectives(info, timeline, /*dcn=*/true));
   return b;
 }
 

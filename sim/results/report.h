@@ -76,7 +76,9 @@ struct CollectiveReport {
   int64_t group_size = 0;
   int64_t count = 0;
   Picoseconds total{0}, exposed{0};   // all executions
-  Picoseconds expected{0}, bound{0};  // one execution
+  // One execution whose members start together. No bound (0) where the critical device comes later
+  // than those that it receives from, and so is done sooner.
+  Picoseconds expected{0}, bound{0};
   Picoseconds hidden() const { return total - exposed; }
   std::vector<OverlapReport> covered_by;  // hidden by these operations, most first
   std::vector<OverlapReport> exposed_by;  // most first; adds up to `exposed`
@@ -110,7 +112,9 @@ struct Report {
   std::string workload, config;
   Picoseconds step_time{0};
   Bounds bound;
-  double mfu = 0, hfu = 0;  // model and all FLOPs, against the published bf16 peak
+  // Model and all FLOPs, against the published bf16 peak: more than 1 with products of formats that
+  // the arrays compute faster (int8, fp8).
+  double mfu = 0, hfu = 0;
   Flops flops{0};           // all arithmetic of one device
   // Nominal rates of one device, for rooflines; the first is the published bf16 peak.
   FlopsPerSecond peak_flops_per_second{0};
@@ -149,8 +153,10 @@ bool IsContainer(const isa::OpInfo& op);
 absl::StatusOr<Report> BuildReport(const configs::Config& config, const isa::ProgramInfo& info,
                                    const sim::Timeline& timeline, const std::string& workload);
 
-// Invariants of every run: no step beats a bound, no utilization passes 1,
-// busy times fit into the step, bytes sent on a link arrive at its end.
+// Invariants of every run: no figure of a report contradicts another. No step and no collective
+// beats a bound, no utilization passes 1, no peak passes what there is, parts fit into the whole
+// (busy times, scopes and operations into the step, arrays into the peak), bytes sent on a link
+// arrive at its end.
 // `received[d]` of a device counts what came in over links of direction d, so
 // it is compared with `sent[d]` of the neighbour on the opposite side.
 absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,

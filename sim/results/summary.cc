@@ -153,7 +153,8 @@ Lines CollectiveTable(const std::vector<CollectiveGroup>& groups, size_t rows, s
     const int64_t members = groups[i].members;
     const std::string name = members > 1 ? fmt::format("{} ({})", c.name, members) : c.name;
     table.push_back({name, fmt::format("{}", c.count), BytesText(c.bytes),
-                     TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
+                     TimeText(c.total / c.count), TimeText(c.expected),
+                     c.bound > Picoseconds(0) ? TimeText(c.bound) : "-",
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
                      c.algorithm});
   }

@@ -67,6 +67,34 @@ def test_every_instruction_is_executed(
     assert_all_is_executed(module, report_of_module(path))
 
 
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_runs_with_the_times_of_the_compiler(
+    path: pathlib.Path,
+    report_of: Callable[..., dict],
+    report_of_module: Callable[[pathlib.Path], dict],
+    tmp_path: pathlib.Path,
+):
+    """An estimate may be less than a kernel's products take: no figure contradicts another then."""
+    (tmp_path / "m.pb").write_bytes(gzip.decompress(path.read_bytes()))
+    opaque = any(name in path.name for name in OPAQUE)
+    stated = report_of(tmp_path / "m.pb", "--kernel-time", "compiler", *(COSTS if opaque else ()))
+    for report in (stated, report_of_module(path)):
+        assert max(report["bound_ns"].values()) <= report["step_time_ns"] * (1 + 1e-9)
+        assert report["vmem_at_peak"]["bytes"] <= report["vmem_at_peak"]["capacity_bytes"]
+        assert not any("VMEM at its peak is not known" in text for text in report["assumptions"])
+
+
+def test_products_of_integers_have_the_bound_of_their_rate(report_of: Callable[..., dict]):
+    """Of a v5e, whose arrays are twice as fast with int8."""
+    for path in (CORPUS / "v5e-1x1" / "matmul_s8.pb.gz", CORPUS / "v5e-1x1" / "matmul.pb.gz"):
+        machine = report_of(path)
+        stated = report_of(path, "--kernel-time", "compiler")
+        assert stated["bound_ns"]["compute"] == machine["bound_ns"]["compute"]
+        rate = machine["flops"] / machine["bound_ns"]["compute"] * 1e9
+        share = rate / machine["peak_flops_per_second"]
+        assert share == pytest.approx(2 if "s8" in path.name else 1, rel=0.01)
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)
 def test_text_and_proto_are_one_program(
     path: pathlib.Path, report_of: Callable[..., dict], tmp_path: pathlib.Path

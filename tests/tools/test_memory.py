@@ -1,5 +1,6 @@
 """`run --memory`: what HBM holds at the peak."""
 
+import pathlib
 import re
 
 from tests.tools.command_line import example
@@ -49,3 +50,13 @@ def test_vmem_at_its_peak(run, report_of):
     assert vmem["operation"] in table
     shares = [float(share) for share in re.findall(r" ([0-9.]+)%", table)]
     assert abs(sum(shares) - 100) < 0.1 * len(shares) + 0.1
+
+
+def test_larger_windows_leave_room_for_arrays(report_of):
+    """Kernels whose arrays have left HBM take larger windows of those that have not."""
+    decoder = pathlib.Path(__file__).resolve().parents[1] / "memory" / "programs"
+    held = report_of(decoder / "nnx_decoder.pb.gz")["vmem_at_peak"]
+    assert held["windows_bytes"] > 0
+    assert held["bytes"] <= held["capacity_bytes"]
+    # There is a reason for the larger windows: most of the memory is in use.
+    assert held["bytes"] > 0.9 * held["capacity_bytes"]

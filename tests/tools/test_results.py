@@ -139,6 +139,21 @@ def test_a_small_program_is_quick_and_light(binary, tmp_path, how):
     assert used.resident_bytes < 200e6
 
 
+def test_who_comes_late_to_a_collective_has_no_bound(report_of, run):
+    """Beside a straggler that has what others sent long ago."""
+    slow = ("pipeline_large", "--slow", "chip=1:0.8")
+    alike, late = report_of("pipeline_large"), report_of(*slow)
+    for report in (alike, late):
+        for c in report["collectives"]:
+            assert c["bound_ns"] * c["count"] <= c["total_ns"] * (1 + 1e-9)
+    assert all(c["bound_ns"] > 0 for c in alike["collectives"])
+    unbound = [c["name"] for c in late["collectives"] if c["bound_ns"] == 0]
+    assert unbound
+    assert len(unbound) < len(late["collectives"])
+    table = run(example(slow[0]), *slow[1:]).stdout
+    assert re.search(rf"^{re.escape(unbound[0])} .* -  ", table, re.MULTILINE)
+
+
 def test_summary_is_one_screen(run):
     done = run("--config", SLICE, example("allgather_matmul_int32"))
     assert done.returncode == 0, done.stderr

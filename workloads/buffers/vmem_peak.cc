@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "configs/memory.h"
@@ -39,6 +43,59 @@ bool IsForNextStep(const Instruction& i) {
   return done != nullptr && done->users().empty() && !done->IsRoot();
 }
 
+// Moments at which nothing is in a buffer although it lives: what a loop carries has been read for
+// the last time in this pass, and what the next pass reads is not made yet.
+struct Gap {
+  size_t buffer = 0;
+  int64_t begin = 0, end = 0;
+};
+
+// Of buffers that take on one new value in a computation that was given them.
+std::vector<Gap> GapsOf(const hlo::LiveIntervals& lives) {
+  struct Place {
+    const hlo::Computation* computation;
+    int64_t position;
+  };
+  std::unordered_map<const Instruction*, Place> place_of;  // looked up, never iterated
+  for (const auto& [computation, of] : lives.computations) {
+    const std::vector<Instruction*> order = computation->Order();
+    for (size_t p = 0; p < order.size(); ++p) {
+      place_of[order[p]] = {computation, static_cast<int64_t>(p)};
+    }
+  }
+  // By buffer and the computation that takes it over.
+  using Key = std::pair<size_t, const hlo::Computation*>;
+  struct Pass {
+    int64_t values = 0, made = 0, last_read = -1;
+  };
+  std::map<Key, Pass> passes;
+  for (const hlo::LiveBuffer& b : lives.buffers) {
+    if (b.inside < 0) continue;
+    const Place at = place_of.at(b.made_by);
+    const auto buffer = static_cast<size_t>(b.inside);
+    if (lives.buffers[buffer].made_by->parent() == at.computation) continue;
+    Pass& pass = passes[{buffer, at.computation}];
+    ++pass.values;
+    pass.made = at.position;
+  }
+  for (const hlo::BufferUse& use : lives.uses) {
+    const Place at = place_of.at(use.by);
+    const auto pass = passes.find({static_cast<size_t>(use.buffer), at.computation});
+    if (pass == passes.end() || at.position > pass->second.made) continue;
+    const Instruction* done =
+        hlo::IsAsyncStart(use.by->opcode()) ? hlo::DoneOf(*use.by) : nullptr;
+    const int64_t read = done == nullptr ? at.position : place_of.at(done).position;
+    pass->second.last_read = std::max(pass->second.last_read, read);
+  }
+  std::vector<Gap> gaps;
+  for (const auto& [key, pass] : passes) {
+    if (pass.values != 1 || pass.last_read + 1 >= pass.made) continue;
+    const std::vector<int64_t>& moments = lives.computations.at(key.second).moments;
+    gaps.push_back({key.first, moments[pass.last_read + 1], moments[pass.made]});
+  }
+  return gaps;
+}
+
 const char* OwnerOf(const Instruction& made_by) {
   if (IsThereBefore(made_by)) return "prefetched by the step before";
   return hlo::IsAsyncStart(made_by.opcode()) ? "copies and transfers" : "made by kernels";
@@ -69,10 +126,14 @@ isa::VmemAtPeak MostOfVmem(const hlo::Module& module, const target::Target& targ
   for (size_t n = 0; n < lives.buffers.size(); ++n) {
     const hlo::LiveBuffer& b = lives.buffers[n];
     if (b.inside >= 0 || b.bytes == Bytes(0) || IsForNextStep(*b.made_by)) continue;
-    // Pieces that were copied to lie side by side are one array where they are (ConcatBitcast).
-    const bool joins = hlo::IsCallOf(*b.made_by, hlo::kConcatBitcast);
     const int64_t end = b.argument ? moments : b.end + 1;
-    buffers[n] = {std::min(b.begin + (joins ? 2 : 1), end), end, b.bytes};
+    int64_t begin = std::min(b.begin + 1, end);
+    // Pieces that were copied to lie side by side are one array where they are (ConcatBitcast): it
+    // is there when all of them have gone.
+    if (hlo::IsCallOf(*b.made_by, hlo::kConcatBitcast)) {
+      while (begin < end && lives.moments[begin] == b.made_by) ++begin;
+    }
+    buffers[n] = {begin, end, b.bytes};
   }
   Bytes throughout(0);
   std::vector<isa::LiveArray> there;
@@ -82,7 +143,14 @@ isa::VmemAtPeak MostOfVmem(const hlo::Module& module, const target::Target& targ
     throughout += there.back().bytes;
   }
 
-  const std::vector<Bytes> live = LiveAt(buffers, moments);
+  const std::vector<Gap> gaps = GapsOf(lives);
+  std::vector<HeapBuffer> held = buffers;
+  for (const Gap& gap : gaps) {
+    const HeapBuffer& b = buffers[gap.buffer];
+    if (gap.begin < b.begin || gap.end > b.end || b.bytes == Bytes(0)) continue;
+    held.push_back({gap.begin, gap.end, Bytes(0) - b.bytes});
+  }
+  const std::vector<Bytes> live = LiveAt(held, moments);
   const auto most = std::max_element(live.begin(), live.end());
   int64_t moment = most - live.begin();
   isa::VmemAtPeak peak;
@@ -107,6 +175,10 @@ isa::VmemAtPeak MostOfVmem(const hlo::Module& module, const target::Target& targ
   peak.arrays = std::move(there);
   for (size_t n = 0; n < buffers.size(); ++n) {
     if (buffers[n].begin > moment || moment >= buffers[n].end) continue;
+    const bool empty = std::ranges::any_of(gaps, [&](const Gap& gap) {
+      return gap.buffer == n && gap.begin <= moment && moment < gap.end;
+    });
+    if (empty) continue;
     const hlo::LiveBuffer& b = lives.buffers[n];
     peak.arrays.push_back(Described(*b.made_by, *b.array, b.bytes));
   }

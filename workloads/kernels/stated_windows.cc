@@ -65,6 +65,24 @@ std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel) {
   return stated;
 }
 
+std::optional<Bytes> StatedVmemOf(const hlo::Instruction& kernel) {
+  constexpr char kUsed[] = "used_scoped_memory_configs";
+  const std::string& text = kernel.attrs().backend_config();
+  if (text.find(kUsed) == std::string::npos) return std::nullopt;
+  const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto used = config.is_object() ? config.find(kUsed) : config.end();
+  if (used == config.end() || !used->is_array()) return std::nullopt;
+  std::optional<Bytes> vmem;
+  for (const nlohmann::json& memory : *used) {
+    if (!memory.is_object()) continue;
+    const int64_t space = configs::MemoryOf(configs::MemorySpace::kVmem).number;
+    if (Positive(memory.value("memory_space", nlohmann::json())) != space) continue;
+    const std::optional<int64_t> size = Positive(memory.value("size", nlohmann::json()));
+    if (size) vmem = vmem.value_or(Bytes(0)) + Bytes(*size);
+  }
+  return vmem;
+}
+
 namespace {
 constexpr char kTakesEstimate[] = "tpusim.takes_estimate";
 }  // namespace

@@ -31,6 +31,10 @@ struct StatedWindows {
 // Nothing: the instruction states none, or the text makes no sense.
 std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel);
 
+// VMEM that the compiler has given the kernel beside the arrays that are there: for its windows and
+// what its code keeps (`used_scoped_memory_configs`). Nothing: the instruction does not say.
+std::optional<Bytes> StatedVmemOf(const hlo::Instruction& kernel);
+
 // That the kernel takes as long as the compiler thought (--kernel-time=compiler), not as long as
 // the machine takes for its windows.
 void TakeEstimate(hlo::Instruction* kernel);

@@ -21,6 +21,7 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -47,6 +48,10 @@ constexpr Reason kBranchStated{"lowering.branch-stated", Action::kAssumed,
 constexpr Reason kBranchLongest{
     "lowering.branch-longest", Action::kAssumed,
     "{conditional} takes branch {branch}, the longest: its predicate is data"};
+constexpr Reason kVmemUnknown{
+    "lowering.vmem-unknown", Action::kAssumed,
+    "VMEM at its peak is not known: what the compiler has placed there would be {bytes} B at "
+    "{subject}, more than there is"};
 constexpr Reason kSendsToNext{
     "lowering.sends-to-next", Action::kAssumed,
     "{kernel} sends {bytes} bytes from every device: taken as sent to the next partition"};
@@ -61,6 +66,23 @@ class Lowering {
         waits_(passes::WaitFacts(*input.module, target)),
         all_alike_(std::make_shared<const std::vector<int32_t>>(
             static_cast<size_t>(target.config().devices()), 0)) {}
+
+  // What the TPU compiler has placed does fit: how long its arrays live is known less well.
+  absl::Status CheckVmem() {
+    isa::VmemAtPeak& peak = program_.info.vmem_at_peak;
+    if (peak.bytes <= peak.capacity) return absl::OkStatus();
+    if (hlo::IsCompiled(*input_.module)) {
+      records_.Add(kVmemUnknown, peak.operation, {{"bytes", peak.bytes.value()}});
+      peak = isa::VmemAtPeak();
+      peak.capacity = configs::VmemCapacity(target_.chip());
+      return absl::OkStatus();
+    }
+    return UserError(fmt::format(
+        "what is in VMEM while {} runs takes {} B, {} of them in arrays that the module itself "
+        "puts there (S(1) in layouts), and {} has {} B",
+        peak.operation, peak.bytes.value(), (peak.bytes - peak.windows).value(),
+        target_.chip().name, peak.capacity.value()));
+  }
 
   absl::StatusOr<isa::PodProgram> Run() {
     const configs::Config& config = target_.config();
@@ -80,8 +102,10 @@ class Lowering {
     program_.info.vmem_at_peak =
         buffers::MostOfVmem(*input_.module, target_, [&](const Instruction& i) {
           const auto op = ops_.of.find(&i);
-          return op == ops_.of.end() ? Bytes(0) : timing::WindowBytes(op->second.kernel);
+          if (op == ops_.of.end()) return Bytes(0);
+          return kernels::StatedVmemOf(i).value_or(timing::WindowBytes(op->second.kernel));
         });
+    RETURN_IF_ERROR(CheckVmem());
     program_.tokens = static_cast<int32_t>(ops_.collectives.size());
 
     RETURN_IF_ERROR(DecideBranches());

@@ -6,11 +6,13 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/stated_windows.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -19,6 +21,26 @@ using hlo::Computation;
 using hlo::Execution;
 using hlo::Instruction;
 using hlo::Opcode;
+
+// What the product of a kernel is for the arrays: FLOPs, as many times as its format takes passes.
+absl::StatusOr<Flops> OnArrays(const Instruction& product, const Instruction& in,
+                               const isa::Kernel& kernel, const target::Target& target) {
+  const configs::ChipParams& chip = target.chip();
+  isa::NumberFormat format = kernel.block.mxu.format;
+  // A kernel that takes as long as is stated computes something that takes so long.
+  const bool stated = kernels::TakesEstimate(in);
+  if (stated) {
+    const absl::StatusOr<kernels::Product> on_arrays = kernels::ProductOf(product, target);
+    if (on_arrays.ok()) format = on_arrays->format;
+  }
+  ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(product));
+  const double passes = timing::FormatPasses(chip.mxu, format);
+  const Flops flops(ToCount(std::round(static_cast<double>(cost.flops.value()) * passes)));
+  if (!stated) return flops;
+  // Who stated it may have thought that it takes less than the arrays do.
+  const double seconds = ToSeconds(timing::KernelTime(chip, kernel));
+  return std::min(flops, Flops(ToCount(std::floor(chip.MxuPeak().value() * seconds))));
+}
 
 absl::Status SumTotals(const Computation& computation, int64_t times, const Operations& operations,
                        const target::Target& target, isa::ProgramInfo& info) {
@@ -50,10 +72,8 @@ absl::Status SumTotals(const Computation& computation, int64_t times, const Oper
     info.model_flops += o.model_flops * times;
     info.hbm_bytes += o.hbm_bytes * times;
     if (const Instruction* dot = kernels::ProductIn(*i)) {
-      ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
-      const double passes = timing::FormatPasses(target.chip().mxu, op.kernel.block.mxu.format);
-      info.mxu_flops +=
-          Flops(ToCount(std::round(static_cast<double>(cost.flops.value()) * passes))) * times;
+      ASSIGN_OR_RETURN(const Flops flops, OnArrays(*dot, *i, op.kernel, target));
+      info.mxu_flops += flops * times;
     } else if (i->opcode() == Opcode::kCustomCall && !kernels::HasKernelOfItsOwn(*i)) {
       ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
       info.mxu_flops += kernels::MatrixFlops(custom, target) * times;

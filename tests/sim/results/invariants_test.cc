@@ -120,6 +120,49 @@ TEST(InvariantsTest, ModelFlopsArePartOfAll) {
               HasSubstr("model FLOPs are more than"));
 }
 
+TEST(InvariantsTest, NoStepIsNegative) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { SetStep(s, Picoseconds(-5)); }), HasSubstr("-5 ps"));
+}
+
+// Where all devices do the same, all of them start together.
+TEST(InvariantsTest, NoCollectiveBeatsItsBound) {
+  EXPECT_THAT(MessageAfter([](Sample& s) {
+                s.timeline.class_of = {0, 0};
+                s.info.collectives[1].bound = Microseconds(31);
+              }),
+              HasSubstr("bound of collective-permute-start.4: 62000000 ps of 60000002"));
+}
+
+TEST(InvariantsTest, NoPeakIsMoreThanThereIs) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.peak.hbm() = Bytes(16'000'000'001); }),
+              HasSubstr("HBM: 16000000001 bytes of 16000000000 of usable memory"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.vmem_at_peak.bytes = Bytes(1); }),
+              HasSubstr("VMEM: 1 bytes of 0 of its capacity"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.vmem_at_peak.windows = Bytes(1); }),
+              HasSubstr("arrays and windows in VMEM: 1 bytes of 0 of its peak"));
+  EXPECT_THAT(MessageAfter([](Sample& s) {
+                s.info.live_at_peak.emplace_back().bytes = Bytes(4'000'000'001);
+              }),
+              HasSubstr("arrays in HBM: 4000000001 bytes of 4000000000 of its peak"));
+}
+
+// One device waits for what has been sent before it asked.
+TEST(InvariantsTest, WhoComesLateToACollectiveHasNoBound) {
+  Sample s = MakeSample();
+  s.timeline.class_of = {0, 1};
+  s.info.collectives[1].bound = Microseconds(31);
+  const absl::StatusOr<Report> r = BuildReport(s.config, s.info, s.timeline, "f");
+  ASSERT_TRUE(r.ok()) << Message(r.status());
+  for (const CollectiveReport& c : r->collectives) {
+    EXPECT_EQ(c.bound, c.kind == "all-gather" ? Microseconds(10) : Picoseconds(0));
+  }
+  // Nor is the step bound by it.
+  s.info.collectives[0].bound = Microseconds(21);
+  const absl::StatusOr<Report> late = BuildReport(s.config, s.info, s.timeline, "f");
+  ASSERT_TRUE(late.ok()) << Message(late.status());
+  EXPECT_LT(late->bound.ici, r->bound.ici);
+}
+
 TEST(InvariantsTest, TablesFitTogether) {
   EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices.pop_back(); }),
               HasSubstr("timeline has 1 devices, the slice 2"));

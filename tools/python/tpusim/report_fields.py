@@ -107,7 +107,7 @@ class CollectiveRecord:
     hidden_ns: float
     exposed_ns: float
     expected_ns: float
-    bound_ns: float
+    bound_ns: float  # 0: none holds, this device came late
     covered_by: tuple[CoveredBy, ...] = ()
     exposed_by: tuple[ExposedBy, ...] = ()
     scope: str = ""  # path of names, outermost first

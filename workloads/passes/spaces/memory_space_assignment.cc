@@ -114,6 +114,9 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
                    [](const SpaceValue* a, const SpaceValue* b) { return Rank(*a) > Rank(*b); });
   const SpacePlanner planner(target, space, capacity);
   SpacePlans best = SearchSpacePlans(timelines, ranked, planner, target);
+  while (WidenWindows(timelines, best, planner, target)) {
+    best = SearchSpacePlans(timelines, ranked, planner, target);
+  }
   bool changed = false;
   for (const auto& timeline : timelines) {
     const std::vector<SpacePlan>& plans = best[timeline.get()];

@@ -17,6 +17,8 @@ isa::MemorySpace Isa(int64_t space) { return configs::MemoryOfNumber(space).spac
 SpacePlanner::SpacePlanner(const target::Target& target, int64_t space, Bytes capacity)
     : target_(target), space_(space), capacity_(capacity) {}
 
+bool SpacePlanner::HasWindows() const { return space_ == hlo::kVmemSpace; }
+
 Picoseconds SpacePlanner::TimeOfCopy(Bytes bytes, bool to_hbm) const {
   isa::Dma dma;
   dma.from = to_hbm ? Isa(space_) : isa::MemorySpace::kHbm;
@@ -77,6 +79,7 @@ bool SpacePlanner::AllocateAtMaking(const SpaceValue& value, bool copies, SpaceP
     plan.evicted_by = std::min(copied + 1, needed);
   }
   timeline.Occupy(value.made_at, last, value.bytes);
+  allocation.last = last;
   plan.evicted = evicted;
   plan.allocations.push_back(std::move(allocation));
   next = served;
@@ -111,6 +114,7 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
     if (read < policy.prefetch_least_use * static_cast<double>(value.bytes.value())) continue;
     timeline.TakeSpareTime(*from, use.at - 1, copy);
     timeline.Occupy(*from, last, value.bytes);
+    allocation.last = last;
     plan.allocations.push_back(std::move(allocation));
     next += served;
     return true;

@@ -73,6 +73,7 @@ struct SpaceAllocation {
   // Where the copy from HBM starts: before the instruction there. Of the first of a
   // value that is made in the other memory, where it is made.
   size_t from = 0;
+  size_t last = 0;  // it is there until then
   bool prefetched = false;
   std::vector<const SpaceUse*> uses;
 };
@@ -93,6 +94,9 @@ class SpacePlanner {
   // are not wanted.
   SpacePlan Plan(const SpaceValue& value, bool copies) const;
   Picoseconds TimeOfCopy(Bytes bytes, bool to_hbm) const;
+  Bytes capacity() const { return capacity_; }
+  // Whether the space is where windows of kernels are, too.
+  bool HasWindows() const;
 
  private:
   // How many of the uses from `first` on are served if the value is there from `from`.
@@ -109,6 +113,8 @@ class SpacePlanner {
 struct SpaceReplay {
   Picoseconds length;
   std::vector<Picoseconds> waited;  // by plan, for its copies
+  // VMEM that windows of the kernels take whose arrays are moved, by position.
+  std::vector<std::pair<size_t, Bytes>> windows;
 };
 
 // One execution, without what it calls: cost::Replay with kernels as
@@ -133,6 +139,13 @@ using SpacePlans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePla
 SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
                             const std::vector<const SpaceValue*>& values,
                             const SpacePlanner& planner, const target::Target& target);
+
+// A kernel whose arrays have left HBM may take larger windows of those that have not, for which
+// planning had left no room. Whether some do not fit beside the plans: then planning knows these
+// windows from now on, and plans have to be made anew. Ends, as what is known only grows.
+bool WidenWindows(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+                  const SpacePlans& plans, const SpacePlanner& planner,
+                  const target::Target& target);
 
 // Puts a plan of memory-space assignment into the schedule: memory spaces in layouts,
 // copy-starts and copy-dones, and every user on the copy that it is to read.

@@ -45,8 +45,11 @@ class Builder {
   }
 
   SpaceReplay Run(size_t plans) {
+    SpaceReplay result;
     for (const auto& [at, placed] : placed_) {
-      graph_.nodes[at].work = cost::WorkOfKernel(target_.chip(), placed.kernel->With(placed.there));
+      const kernels::KernelCost& kernel = placed.kernel->With(placed.there);
+      graph_.nodes[at].work = cost::WorkOfKernel(target_.chip(), kernel);
+      result.windows.emplace_back(at, kernel.windows);
     }
     cost::ScheduleOrder order;
     order.reserve(graph_.nodes.size());
@@ -55,7 +58,8 @@ class Builder {
       if (p + 1 < before_.size()) order.push_back(static_cast<int>(p));
     }
     const cost::ReplayResult replay = cost::Replay(graph_, order);
-    SpaceReplay result{replay.work.time, std::vector<Picoseconds>(plans, Picoseconds(0))};
+    result.length = replay.work.time;
+    result.waited.assign(plans, Picoseconds(0));
     for (const auto& [start, plan] : copies_) {
       result.waited[plan] += replay.stall[static_cast<size_t>(start)];
     }

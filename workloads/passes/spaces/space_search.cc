@@ -133,4 +133,29 @@ SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& t
   return Search(timelines, values, planner, target).Run();
 }
 
+bool WidenWindows(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+                  const SpacePlans& plans, const SpacePlanner& planner,
+                  const target::Target& target) {
+  if (!planner.HasWindows()) return false;
+  RestartAll(timelines, /*busy_share=*/0);
+  for (const auto& timeline : timelines) {
+    const auto of = plans.find(timeline.get());
+    if (of == plans.end()) continue;
+    for (const SpacePlan& plan : of->second) {
+      for (const SpaceAllocation& a : plan.allocations) {
+        timeline->Occupy(a.from, a.last, plan.value->bytes);
+      }
+    }
+  }
+  bool widened = false;
+  for (const auto& timeline : timelines) {
+    const auto of = plans.find(timeline.get());
+    if (of == plans.end()) continue;
+    for (const auto& [at, windows] : ReplayWith(of->second, *timeline, planner, target).windows) {
+      if (timeline->WidenWindows(at, windows, planner.capacity())) widened = true;
+    }
+  }
+  return widened;
+}
+
 }  // namespace tpusim::passes

@@ -108,6 +108,13 @@ void SpaceTimeline::PassOnPeak() {
   }
 }
 
+bool SpaceTimeline::WidenWindows(size_t position, Bytes windows, Bytes capacity) {
+  const Bytes more = windows - windows_[position];
+  if (more <= Bytes(0) || Fits(position, position, more, capacity)) return false;
+  windows_[position] = windows;
+  return true;
+}
+
 std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds least,
                                                  Picoseconds length, Picoseconds longest) const {
   Picoseconds left = length, passed(0);

@@ -54,6 +54,9 @@ class SpaceTimeline {
   bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
   void Occupy(size_t first, size_t last, Bytes bytes);
 
+  // Whether windows of a kernel are larger than was known and do not fit so; they are known then.
+  bool WidenWindows(size_t position, Bytes windows, Bytes capacity);
+
   // The last position at or behind `earliest` from which copies of `length` are over
   // before `use`, as far as HBM is free beside what runs in between, which takes at most
   // `longest`; no loop, branch or call is passed. Beside what is bound by HBM only if those
