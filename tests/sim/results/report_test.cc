@@ -39,7 +39,10 @@ TEST(ReportTest, Bounds) {
 TEST(ReportTest, SerialCollectivesRaiseTheIciBound) {
   Sample s = MakeSample();
   // Six waited-for gathers of 10 us each are 60 us, more than the link's 50.
-  s.timeline.ops[kAllGather].count = 6;
+  sim::OpTotals& gathers = s.timeline.ops[kAllGather];
+  gathers.count = 6;
+  gathers.total = gathers.exposed = gathers.waited = Microseconds(60);
+  s.timeline.ops[kMatmul].total = Picoseconds(0);  // there is no time for it then
   EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->bound.ici, Microseconds(60));
   // In flight beside each other only one of them is sure: back to the link.
   s.info.ops[kAllGather].is_async = true;
