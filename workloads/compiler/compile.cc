@@ -334,7 +334,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     std::erase_if(pipeline, [&](const passes::PipelineStep& step) { return step.pass == assigns; });
     Records(&result.records).Add(reasons::kPlacesKept, partitioned->name());
   }
-  RETURN_IF_ERROR(hlo::Verify(*partitioned));
+  RETURN_IF_ERROR(hlo::VerifyChanges(*partitioned));
   if (options.until == Stage::kPartitioned) {
     result.partitioned = std::move(partitioned);
     return result;
@@ -402,7 +402,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   if (options.until == Stage::kSchedule) return result;
   if (options.until == Stage::kExecutable) {
     MakeExecutable(module);
-    RETURN_IF_ERROR(hlo::Verify(module));
+    RETURN_IF_ERROR(hlo::VerifyChanges(module));
     return result;
   }
   RETURN_IF_ERROR(LowerProgram(

@@ -36,6 +36,20 @@ double CpuSeconds(const std::function<void()>& work) {
 
 TEST(ScaleTest, DeepChain) { Everything(*ChainOfAdds(100000)); }
 
+// One after the other, each of them would look for itself among all the others.
+TEST(ScaleTest, AValueThatEverythingReads) {
+  TestModule t;
+  Instruction* p = t.Param(F32({8}));
+  Instruction* q = t.Param(F32({8}));
+  std::vector<Instruction::OperandChange> changes;
+  for (int n = 0; n < 200000; ++n) {
+    changes.push_back({t.Add(Opcode::kTanh, F32({8}), {p}), 0, q});
+  }
+  EXPECT_LT(CpuSeconds([&] { Instruction::ReplaceOperands(changes); }), 2);
+  EXPECT_TRUE(p->users().empty());
+  EXPECT_EQ(q->users().size(), 200000u);
+}
+
 TEST(ScaleTest, DeepCalls) {
   const auto module = NestedCalls(10000);
   Everything(*module);

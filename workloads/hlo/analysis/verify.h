@@ -11,6 +11,11 @@ namespace tpusim::hlo {
 
 // Ids, shapes, arities, cycles, called computations, schedules.
 absl::Status Verify(const Module& module);
+// The same of a module that was right when this found it so last, from what has changed since
+// (Module::right_until()): an instruction is looked at again if it, an operand of it or a computation
+// that it calls has changed, an order if its computation has. It cannot see that a module stops
+// being one that the TPU compiler wrote, of which less is asked (compiled.h).
+absl::Status VerifyChanges(Module& module);
 // Replica groups and source-target pairs, for a program of so many partitions:
 // every partition in exactly one group (or no groups at all), and source and
 // target of at most one pair.

@@ -44,7 +44,7 @@ std::optional<Callee> CalleeRule(const Instruction& i) {
   }
 }
 
-absl::Status CheckCounts(const Instruction& i, const ParametersOf& parameters) {
+absl::Status CheckCounts(const Instruction& i) {
   const auto rule = CalleeRule(i);
   if (!rule.has_value()) return absl::OkStatus();
   const int64_t count = static_cast<int64_t>(i.called().size());
@@ -52,7 +52,7 @@ absl::Status CheckCounts(const Instruction& i, const ParametersOf& parameters) {
     return UserError(fmt::format("{} called computations, not {}", count, rule->computations));
   }
   for (const Computation* called : i.called()) {
-    const int64_t own = static_cast<int64_t>(parameters.at(called).size());
+    const int64_t own = called->num_parameters();
     if (own != rule->parameters) {
       return UserError(
           fmt::format("{} has {} parameters, not {}", called->name(), own, rule->parameters));
@@ -89,11 +89,10 @@ absl::Status CheckScalar(const Shape& shape, PrimitiveType type, const std::stri
 
 // A computation over scalars: its parameters, and its one result or the tuple of
 // them.
-absl::Status CheckScalarCallee(const Computation& called, const ParametersOf& parameters,
-                               const Types& wanted, const Types& results) {
-  const std::vector<Instruction*>& own = parameters.at(&called);
+absl::Status CheckScalarCallee(const Computation& called, const Types& wanted,
+                               const Types& results) {
   for (size_t n = 0; n < wanted.size(); ++n) {
-    RETURN_IF_ERROR(CheckScalar(own[n]->shape(), wanted[n],
+    RETURN_IF_ERROR(CheckScalar(called.parameter(static_cast<int64_t>(n))->shape(), wanted[n],
                                 fmt::format("parameter {} of {}", n, called.name())));
   }
   const Shape& root = called.root()->shape();
@@ -125,10 +124,10 @@ Types Joined(Types a, const Types& b) {
 }
 
 // Computations that are applied to elements.
-absl::Status CheckScalarCallees(const Instruction& i, const ParametersOf& parameters) {
+absl::Status CheckScalarCallees(const Instruction& i) {
   const size_t n = i.operands().size();
   const auto check = [&](size_t callee, const Types& wanted, const Types& results) {
-    return CheckScalarCallee(*i.called()[callee], parameters, wanted, results);
+    return CheckScalarCallee(*i.called()[callee], wanted, results);
   };
   switch (i.opcode()) {
     case Opcode::kReduce:
@@ -163,9 +162,9 @@ absl::Status CheckScalarCallees(const Instruction& i, const ParametersOf& parame
 }
 
 // Shapes that cross into and out of called computations.
-absl::Status CheckControlFlow(const Instruction& i, const ParametersOf& parameters) {
+absl::Status CheckControlFlow(const Instruction& i) {
   const auto parameter = [&](size_t callee, size_t number) -> const Instruction& {
-    return *parameters.at(i.called()[callee])[number];
+    return *i.called()[callee]->parameter(static_cast<int64_t>(number));
   };
   switch (i.opcode()) {
     case Opcode::kWhile:
@@ -200,10 +199,10 @@ absl::Status CheckControlFlow(const Instruction& i, const ParametersOf& paramete
 
 }  // namespace
 
-absl::Status CheckCallees(const Instruction& i, const ParametersOf& parameters) {
-  RETURN_IF_ERROR(CheckCounts(i, parameters));
-  RETURN_IF_ERROR(CheckScalarCallees(i, parameters));
-  return CheckControlFlow(i, parameters);
+absl::Status CheckCallees(const Instruction& i) {
+  RETURN_IF_ERROR(CheckCounts(i));
+  RETURN_IF_ERROR(CheckScalarCallees(i));
+  return CheckControlFlow(i);
 }
 
 }  // namespace tpusim::hlo

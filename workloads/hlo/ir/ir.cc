@@ -15,6 +15,8 @@ namespace {
 // Prefix of computation names in the set of taken names.
 constexpr std::string_view kComputations = "computation ";
 
+int64_t last_change = 0;
+
 enum class Visited : char { kNo, kOpen, kDone };
 
 // Depth-first, dependencies first, without recursion. `roots` are visited in
@@ -47,51 +49,9 @@ bool DepthFirst(const std::vector<Node*>& roots, Next next, State visited,
   return true;
 }
 
-// Every computation that `computation` calls, over its instructions.
-std::vector<Computation*> CalledBy(const Computation& computation) {
-  std::vector<Computation*> called;
-  for (const Instruction* instruction : computation.instructions()) {
-    called.insert(called.end(), instruction->called().begin(), instruction->called().end());
-  }
-  return called;
+bool Uses(const Instruction& user, const Instruction* operand) {
+  return std::ranges::find(user.operands(), operand) != user.operands().end();
 }
-
-bool SideEffectOf(const Instruction& instruction) {
-  return (OpcodeTraitsOf(instruction.opcode()) & kSideEffect) != 0 ||
-         (instruction.opcode() == Opcode::kCustomCall &&
-          instruction.attrs().custom_call_has_side_effect());
-}
-
-// Which computations have side effects, those that they call included; each is
-// looked at once.
-class SideEffects {
- public:
-  bool Of(const Instruction& instruction) {
-    if (SideEffectOf(instruction)) return true;
-    return std::any_of(instruction.called().begin(), instruction.called().end(),
-                       [&](Computation* called) { return Of(called); });
-  }
-
- private:
-  bool Of(Computation* computation) {
-    const auto it = known_.find(computation);
-    if (it != known_.end()) return it->second;
-    std::vector<Computation*> reached;
-    if (!CalleesFirst({computation}, &reached)) return true;  // a cycle is the verifier's business
-    for (const Computation* callee : reached) {
-      if (known_.contains(callee)) continue;
-      bool any = false;
-      for (const Instruction* inner : callee->instructions()) {
-        any = any || SideEffectOf(*inner);
-        for (const Computation* called : inner->called()) any = any || known_.at(called);
-      }
-      known_[callee] = any;
-    }
-    return known_.at(computation);
-  }
-
-  std::unordered_map<const Computation*, bool> known_;
-};
 
 // The last ones go first more often than not.
 void EraseUser(std::vector<Instruction*>& users, const Instruction* user) {
@@ -101,20 +61,18 @@ void EraseUser(std::vector<Instruction*>& users, const Instruction* user) {
 
 }  // namespace
 
+int64_t LastChange() { return last_change; }
+
 bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order) {
-  struct Seen {
-    Visited visited = Visited::kNo;
-    std::vector<Computation*> called;
-  };
-  std::unordered_map<const Computation*, Seen> seen;
+  std::unordered_map<const Computation*, Visited> visited;
+  visited.reserve(roots.size());
   return DepthFirst<Computation>(
       roots,
-      [&](const Computation& computation, size_t i) -> Computation* {
-        std::vector<Computation*>& called = seen[&computation].called;
-        if (i == 0) called = CalledBy(computation);
+      [](const Computation& computation, size_t i) -> Computation* {
+        const std::vector<Computation*>& called = computation.callees();
         return i < called.size() ? called[i] : nullptr;
       },
-      [&](const Computation* computation) -> Visited& { return seen[computation].visited; }, order);
+      [&](const Computation* computation) -> Visited& { return visited[computation]; }, order);
 }
 
 // ---- Instruction -----------------------------------------------------------
@@ -124,17 +82,40 @@ void Instruction::AskedAfterRemoval() const {
               "instruction " + name_ + " was removed, and something still asks it");
 }
 
-void Instruction::ReplaceOperand(size_t i, Instruction* with) {
+Instruction* Instruction::Exchange(size_t i, Instruction* with) {
   TPUSIM_CHECK(i < Live().operands_.size(), name_);
   TPUSIM_CHECK(with->parent() == parent_, with->name_ + " is not in the computation of " + name_);
   Instruction* old = operands_[i];
-  if (old == with) return;
-  const bool is_user = std::ranges::find(operands_, with) != operands_.end();
+  if (old == with) return nullptr;
+  const bool is_user = Uses(*this, with);
   operands_[i] = with;
-  if (std::ranges::find(operands_, old) == operands_.end()) {
-    EraseUser(old->users_, this);
-  }
   if (!is_user) with->users_.push_back(this);
+  EdgesChanged();
+  return old;
+}
+
+void Instruction::ReplaceOperand(size_t i, Instruction* with) {
+  Instruction* old = Exchange(i, with);
+  if (old != nullptr && !Uses(*this, old)) EraseUser(old->users_, this);
+}
+
+void Instruction::ReplaceOperands(const std::vector<OperandChange>& changes) {
+  std::vector<Instruction*> replaced, taken;
+  for (const OperandChange& change : changes) {
+    Instruction* old = change.user->Exchange(change.operand, change.with);
+    if (old == nullptr) continue;
+    replaced.push_back(old);
+    taken.push_back(change.with);
+  }
+  for (std::vector<Instruction*>* list : {&replaced, &taken}) {
+    std::ranges::sort(*list);
+    const auto same = std::ranges::unique(*list);
+    list->erase(same.begin(), same.end());
+  }
+  for (Instruction* old : replaced) {
+    TPUSIM_CHECK(!std::ranges::binary_search(taken, old), old->name_ + " is replaced and taken");
+    std::erase_if(old->users_, [&](const Instruction* user) { return !Uses(*user, old); });
+  }
 }
 
 void Instruction::ReplaceAllUsesWith(Instruction* with) {
@@ -150,6 +131,7 @@ void Instruction::ReplaceAllUsesWith(Instruction* with) {
     const bool is_user =
         !with->users_.empty() && std::ranges::find(operands, with) != operands.end();
     std::ranges::replace(operands, this, with);
+    user->EdgesChanged();
     if (!is_user) with->users_.push_back(user);
   }
   if (parent_->root() == this) parent_->set_root(with);
@@ -160,41 +142,87 @@ void Instruction::AddControlPredecessor(Instruction* before) {
   if (std::ranges::find(list, before) != list.end()) return;
   control_predecessors_.push_back(before);
   before->Live().control_successors_.push_back(this);
+  EdgesChanged();
 }
 
 void Instruction::MoveControlTo(Instruction* first, Instruction* last) {
   for (Instruction* before : std::exchange(Live().control_predecessors_, {})) {
     std::erase(before->control_successors_, this);
+    EdgesChanged();
     first->AddControlPredecessor(before);
   }
   for (Instruction* after : std::exchange(control_successors_, {})) {
     std::erase(after->control_predecessors_, this);
+    after->EdgesChanged();
     after->AddControlPredecessor(last);
   }
 }
 
-bool Instruction::IsRoot() const { return parent() != nullptr && parent_->root() == this; }
-
-bool Instruction::HasSideEffect() const {
-  if (called().empty()) return SideEffectOf(*this);
-  return SideEffects().Of(*this);
+void Instruction::Changed() {
+  if (parent_ != nullptr) last_change_ = parent_->Changed();
 }
+
+void Instruction::EdgesChanged() {
+  Changed();
+  if (parent_ != nullptr) parent_->post_order_.reset();
+}
+
+void Instruction::set_called(std::vector<Computation*> called) {
+  Live().called_ = std::move(called);
+  Changed();
+  if (parent_ != nullptr) parent_->callees_.reset();
+}
+
+bool Instruction::IsRoot() const { return parent() != nullptr && parent_->root() == this; }
 
 pb::HloInstructionProto& Instruction::mutable_attrs() {
   if (Live().attrs_ == nullptr) {
     attrs_ = std::make_shared<Attributes>();
   } else if (attrs_.use_count() > 1) {
-    attrs_ = std::make_shared<Attributes>(Attributes{attrs_->proto, std::nullopt});
+    attrs_ = std::make_shared<Attributes>(Attributes{attrs_->proto, std::nullopt, nullptr});
   }
   attrs_->bytes.reset();
+  attrs_->metadata.reset();
+  AttributesChanged();
   return attrs_->proto;
+}
+
+void Instruction::AttributesChanged() {
+  Changed();
+  if (opcode_ == Opcode::kParameter && parent_ != nullptr) parent_->parameters_.reset();
 }
 
 void Instruction::set_attrs(pb::HloInstructionProto attrs) {
   // An empty message takes several hundred bytes, more than the rest of an instruction.
   Live().attrs_ = attrs.ByteSizeLong() == 0
                       ? nullptr
-                      : std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
+                      : std::make_shared<Attributes>(
+                            Attributes{std::move(attrs), std::nullopt, nullptr});
+  AttributesChanged();
+}
+
+void Instruction::share_attrs(const Instruction& like) {
+  Live().attrs_ = like.Live().attrs_;
+  AttributesChanged();
+}
+
+void Instruction::set_metadata(const Instruction& like) {
+  if (!like.attrs().has_metadata()) return;
+  if (Live().attrs_ != nullptr) {
+    *mutable_attrs().mutable_metadata() = like.attrs().metadata();
+    return;
+  }
+  attrs_ = like.MetadataAlone();
+  AttributesChanged();
+}
+
+std::shared_ptr<Instruction::Attributes> Instruction::MetadataAlone() const {
+  if (!attrs().has_metadata()) return nullptr;
+  if (attrs_->metadata == nullptr) {
+    attrs_->metadata = std::make_shared<Attributes>();
+    *attrs_->metadata->proto.mutable_metadata() = attrs_->proto.metadata();
+  }
+  return attrs_->metadata;
 }
 
 const std::string& Instruction::AttributeBytes() const {
@@ -251,6 +279,16 @@ void Computation::AskedAfterRemoval() const {
 void Computation::set_root(Instruction* root) {
   TPUSIM_CHECK(root == nullptr || root->parent() == this, "the root of " + name());
   Live().root_ = root;
+  Changed();
+}
+
+int64_t Computation::Changed() { return last_change_ = ++last_change; }
+
+void Computation::Forget(const Instruction& instruction) {
+  post_order_.reset();
+  if (instruction.opcode_ == Opcode::kParameter) parameters_.reset();
+  if (!instruction.called_.empty()) callees_.reset();
+  Changed();
 }
 
 Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
@@ -267,8 +305,8 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   instruction->operands_ = std::move(operands);
   if (like != nullptr && like->opcode() == opcode) {
     instruction->attrs_ = like->attrs_;
-  } else if (like != nullptr && like->attrs().has_metadata()) {
-    *instruction->mutable_attrs().mutable_metadata() = like->attrs().metadata();
+  } else if (like != nullptr) {
+    instruction->set_metadata(*like);
   }
   for (Instruction* operand : instruction->operands_) {
     TPUSIM_CHECK(operand != nullptr && operand->parent() == this,
@@ -282,6 +320,8 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
 }
 
 void Computation::Append(std::unique_ptr<Instruction> instruction) {
+  Forget(*instruction);
+  instruction->last_change_ = last_change_;
   instruction->slot_ = instructions_.size();
   instructions_.push_back(std::move(instruction));
   ++live_;
@@ -312,54 +352,10 @@ void Computation::Remove(Instruction* instruction) {
   std::erase(schedule_, instruction);
   const size_t slot = instruction->slot_;
   TPUSIM_CHECK(instructions_[slot].get() == instruction, instruction->name_);
+  Forget(*instruction);
   parent_->Retire(std::move(instructions_[slot]));
   --live_;
   if (instructions_.size() > 2 * live_ + 16) Compact();
-}
-
-int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
-  Live();
-  Compact();
-  std::vector<char> live(instructions_.size(), 0);  // by slot
-  size_t num_live = 0;
-  std::vector<Instruction*> work;
-  const auto mark = [&](Instruction* instruction) {
-    if (live[instruction->slot_] != 0) return;
-    live[instruction->slot_] = 1;
-    ++num_live;
-    work.push_back(instruction);
-  };
-  SideEffects side_effects;
-  for (const auto& instruction : instructions_) {
-    if (instruction.get() == root_ || instruction->opcode_ == Opcode::kParameter ||
-        side_effects.Of(*instruction)) {
-      mark(instruction.get());
-    }
-  }
-  while (!work.empty()) {
-    Instruction* instruction = work.back();
-    work.pop_back();
-    for (Instruction* operand : instruction->operands_) mark(operand);
-    for (Instruction* before : instruction->control_predecessors_) mark(before);
-  }
-  const auto dead = [&](const Instruction* instruction) { return live[instruction->slot_] == 0; };
-  const size_t before = instructions_.size();
-  if (num_live == before) return 0;
-  for (const auto& instruction : instructions_) {
-    if (dead(instruction.get())) {
-      if (removed != nullptr) removed->push_back(instruction.get());
-    } else {
-      std::erase_if(instruction->users_, dead);
-      std::erase_if(instruction->control_successors_, dead);
-    }
-  }
-  std::erase_if(schedule_, dead);
-  for (auto& instruction : instructions_) {
-    if (dead(instruction.get())) parent_->Retire(std::move(instruction));
-  }
-  Compact();
-  live_ = instructions_.size();
-  return static_cast<int64_t>(before - instructions_.size());
 }
 
 std::vector<Instruction*> Computation::instructions() const {
@@ -383,9 +379,14 @@ std::vector<Instruction*> Computation::AddedSince(int64_t id) const {
 }
 
 bool Computation::TopologicalOrder(std::vector<Instruction*>* order) const {
+  if (Live().post_order_) {
+    *order = *post_order_;
+    return true;
+  }
+  order->clear();
   order->reserve(size());
   std::vector<Visited> visited(instructions_.size(), Visited::kNo);
-  return DepthFirst<Instruction>(
+  const bool acyclic = DepthFirst<Instruction>(
       instructions(),
       [](const Instruction& instruction, size_t i) -> Instruction* {
         const auto& operands = instruction.operands();
@@ -395,6 +396,8 @@ bool Computation::TopologicalOrder(std::vector<Instruction*>* order) const {
       },
       [&](const Instruction* instruction) -> Visited& { return visited[instruction->slot_]; },
       order);
+  if (acyclic) post_order_ = *order;
+  return acyclic;
 }
 
 std::vector<Instruction*> Computation::PostOrder() const {
@@ -403,9 +406,10 @@ std::vector<Instruction*> Computation::PostOrder() const {
   return order;
 }
 
-std::vector<Instruction*> Computation::parameters() const {
-  std::vector<Instruction*> result;
-  for (const auto& instruction : Live().instructions_) {
+const std::vector<Instruction*>& Computation::Parameters() const {
+  if (Live().parameters_) return *parameters_;
+  std::vector<Instruction*>& result = parameters_.emplace();
+  for (const auto& instruction : instructions_) {
     if (instruction != nullptr && instruction->opcode_ == Opcode::kParameter) {
       result.push_back(instruction.get());
     }
@@ -416,13 +420,26 @@ std::vector<Instruction*> Computation::parameters() const {
   return result;
 }
 
+const std::vector<Computation*>& Computation::callees() const {
+  if (Live().callees_) return *callees_;
+  std::vector<Computation*>& result = callees_.emplace();
+  for (const auto& instruction : instructions_) {
+    if (instruction == nullptr) continue;
+    result.insert(result.end(), instruction->called_.begin(), instruction->called_.end());
+  }
+  return result;
+}
+
 void Computation::DropOrder() {
   for (const auto& instruction : Live().instructions_) {
     if (instruction == nullptr) continue;
-    instruction->control_predecessors_.clear();
+    if (!instruction->control_predecessors_.empty()) {
+      instruction->control_predecessors_.clear();
+      instruction->EdgesChanged();
+    }
     instruction->control_successors_.clear();
   }
-  schedule_.clear();
+  if (!schedule_.empty()) set_schedule({});
 }
 
 std::vector<Instruction*> Computation::Order() const {
@@ -437,6 +454,7 @@ Computation* Module::AddComputation(std::string_view name_hint) {
   auto computation = std::make_unique<Computation>();
   computation->name_ = UniqueComputationName(name_hint.empty() ? "computation" : name_hint);
   computation->parent_ = this;
+  computation->Changed();
   computations_.push_back(std::move(computation));
   return computations_.back().get();
 }
@@ -495,25 +513,29 @@ std::string Module::UniqueComputationName(std::string_view hint) {
 }
 
 std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) {
-  const auto within = [&](std::string_view name) {
-    std::string whole(space);
-    whole += name;
-    return whole;
+  std::string name(space);
+  name += hint;
+  const auto taken = [&] {
+    name.erase(0, space.size());
+    return std::move(name);
   };
-  const auto take = [&](const std::string& name) { return names_.insert(within(name)).second; };
-  std::string name(hint);
-  if (take(name)) return name;
+  if (names_.insert(name).second) return taken();
   // "add.3" counts on as "add.4", "add.5", ...
   const size_t dot = hint.rfind('.');
   if (dot != std::string_view::npos && dot + 1 < hint.size() &&
       hint.find_first_not_of("0123456789", dot + 1) == std::string_view::npos) {
     hint = hint.substr(0, dot);
   }
-  int64_t& suffix = next_suffix_[within(hint)];
+  name.assign(space);
+  name += hint;
+  int64_t& suffix = next_suffix_[name];
+  name.push_back('.');
+  const size_t stem = name.size();
   do {
-    name = fmt::format("{}.{}", hint, ++suffix);
-  } while (!take(name));
-  return name;
+    name.resize(stem);
+    name += fmt::format_int(++suffix).c_str();
+  } while (!names_.insert(name).second);
+  return taken();
 }
 
 }  // namespace tpusim::hlo

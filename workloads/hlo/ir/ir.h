@@ -13,6 +13,13 @@
 // A Computation owns its instructions. It keeps no order of its own until it is
 // scheduled: PostOrder() gives operands before users, deterministically.
 //
+// Every change of an instruction, and with it of its computation, has a number of its own, counted
+// over all modules (LastChange()). So the verifier looks only at what has changed since it looked
+// last (analysis/verify.h), and what was found out about an instruction holds for as long as
+// ChangedSince() says no; new objects have changed when they were made. What is asked for again
+// and again, PostOrder(), parameters() and callees(), is kept by the computation until a change
+// that it depends on.
+//
 // Removing takes an instruction or a computation out of the graph at once, but its memory is
 // freed only by Module::Cleanup(), which the pass runner calls after each pass and the other
 // stages at their end, when nothing points to what went. Until then a removed object answers one
@@ -33,6 +40,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "workloads/hlo/hlo.pb.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/shape.h"
@@ -42,6 +51,9 @@ namespace tpusim::hlo {
 class Computation;
 class Module;
 
+// The number of the last change of any module, from 1.
+int64_t LastChange();
+
 class Instruction {
  public:
   Opcode opcode() const { return Live().opcode_; }
@@ -49,8 +61,14 @@ class Instruction {
   // Unique in the module, dense from 0 in creation order, never used again.
   int64_t id() const { return Live().id_; }
   const Shape& shape() const { return Live().shape_; }
-  void set_shape(Shape shape) { Live().shape_ = std::move(shape); }
+  void set_shape(Shape shape) {
+    Live().shape_ = std::move(shape);
+    Changed();
+  }
   Computation* parent() const { return Live().parent_; }
+  // Whether it is new, or its shape, attributes, operands, control predecessors or callees have
+  // changed, after this change.
+  bool ChangedSince(int64_t change) const { return Live().last_change_ > change; }
   // Whether it is out of its computation and waits for Module::Cleanup().
   bool removed() const { return removed_; }
 
@@ -59,11 +77,21 @@ class Instruction {
   // Each user once, in the order in which they became users.
   const std::vector<Instruction*>& users() const { return Live().users_; }
   void ReplaceOperand(size_t i, Instruction* with);
+  // Operand number `operand` of `user` is to be `with`.
+  struct OperandChange {
+    Instruction* user = nullptr;
+    size_t operand = 0;
+    Instruction* with = nullptr;
+  };
+  // As ReplaceOperand for one after the other, in time linear in them and in all users of what
+  // they replace: a value may have as many users as the program has instructions. None takes
+  // what another replaces.
+  static void ReplaceOperands(const std::vector<OperandChange>& changes);
   // Every user (and the computation's root, if this is it) takes `with` instead.
   void ReplaceAllUsesWith(Instruction* with);
 
   const std::vector<Computation*>& called() const { return Live().called_; }
-  void set_called(std::vector<Computation*> called) { Live().called_ = std::move(called); }
+  void set_called(std::vector<Computation*> called);
   const std::vector<Instruction*>& control_predecessors() const {
     return Live().control_predecessors_;
   }
@@ -80,9 +108,12 @@ class Instruction {
   }
   pb::HloInstructionProto& mutable_attrs();
   void set_attrs(pb::HloInstructionProto attrs);
+  void share_attrs(const Instruction& like);   // those of that, in one message
+  void set_metadata(const Instruction& like);  // shared if there is no other attribute here
   // As bytes, but for those that say where the instruction comes from and what is left to
-  // other tools (metadata, sharding, frontend attributes). Remembered until mutable_attrs():
-  // a reference from there must not be written to afterwards.
+  // other tools (metadata, sharding, frontend attributes). Remembered until mutable_attrs(), as
+  // the parameters of the computation are: a reference from there must not be written to
+  // afterwards, nor in a later pass.
   const std::string& AttributeBytes() const;
 
   bool IsRoot() const;
@@ -107,11 +138,17 @@ class Instruction {
     return *this;
   }
   [[noreturn]] void AskedAfterRemoval() const;
+  // ReplaceOperand but for the users of what it returns; null: nothing changed.
+  Instruction* Exchange(size_t i, Instruction* with);
+  void Changed();       // this, but nothing that orders instructions
+  void EdgesChanged();  // its operands or control predecessors
+  void AttributesChanged();
 
   // What is asked for most shares a line of the cache with `removed_`, which every question reads.
   Opcode opcode_ = Opcode::kParameter;
   bool removed_ = false;
   int64_t id_ = -1;
+  int64_t last_change_ = 0;
   std::vector<Instruction*> operands_;
   std::vector<Instruction*> users_;
   Computation* parent_ = nullptr;
@@ -119,7 +156,10 @@ class Instruction {
   struct Attributes {
     pb::HloInstructionProto proto;
     std::optional<std::string> bytes;
+    std::shared_ptr<Attributes> metadata;  // the metadata alone, once something was made from this
   };
+  // What instructions of other opcodes that are made from this one share; null if it is empty.
+  std::shared_ptr<Attributes> MetadataAlone() const;
   std::shared_ptr<Attributes> attrs_;  // null: all at their defaults
   std::vector<Computation*> called_;
   std::string name_;
@@ -136,6 +176,9 @@ class Computation {
   void set_root(Instruction* root);
   // Whether it is out of its module, with all its instructions, and waits for Module::Cleanup().
   bool removed() const { return removed_; }
+  // Whether it is new, or an instruction of it was added, removed or changed, or its root or
+  // schedule, after this change.
+  bool ChangedSince(int64_t change) const { return Live().last_change_ > change; }
 
   // `name_hint` (the opcode's name if empty) gets a suffix when it is taken.
   // Attributes start empty; with `like`, as those of `like` if the opcodes are
@@ -157,12 +200,18 @@ class Computation {
   // Operands and control predecessors before users; by creation order where
   // free. Not recursive.
   std::vector<Instruction*> PostOrder() const;
-  std::vector<Instruction*> parameters() const;  // by parameter number
-  int64_t num_parameters() const { return static_cast<int64_t>(parameters().size()); }
+  std::vector<Instruction*> parameters() const { return Parameters(); }  // by parameter number
+  Instruction* parameter(int64_t number) const { return Parameters()[number]; }
+  int64_t num_parameters() const { return static_cast<int64_t>(Parameters().size()); }
+  // What its instructions call, by creation order, as often as they do.
+  const std::vector<Computation*>& callees() const;
 
   // The order in which the device executes, once scheduled; else empty.
   const std::vector<Instruction*>& schedule() const { return Live().schedule_; }
-  void set_schedule(std::vector<Instruction*> order) { Live().schedule_ = std::move(order); }
+  void set_schedule(std::vector<Instruction*> order) {
+    Live().schedule_ = std::move(order);
+    Changed();
+  }
   // schedule() if there is one, else PostOrder().
   std::vector<Instruction*> Order() const;
   // Forgets all control edges and the schedule: nothing but data flow orders it.
@@ -175,6 +224,7 @@ class Computation {
   bool TopologicalOrder(std::vector<Instruction*>* order) const;
 
  private:
+  friend class Instruction;
   friend class Module;
   const Computation& Live() const {
     if (removed_) [[unlikely]]
@@ -192,6 +242,10 @@ class Computation {
   bool removed_ = false;
   void Append(std::unique_ptr<Instruction> instruction);
   void Compact();
+  int64_t Changed();  // returns the number of the change
+  // An instruction was added or is about to be removed: what depends on it is not kept.
+  void Forget(const Instruction& instruction);
+  const std::vector<Instruction*>& Parameters() const;
   // Removed ones leave a null behind until enough of them have gathered: taking
   // instructions out one by one stays linear.
   std::vector<std::unique_ptr<Instruction>> instructions_;
@@ -199,6 +253,11 @@ class Computation {
   Instruction* root_ = nullptr;
   std::vector<Instruction*> schedule_;
   pb::HloComputationProto attrs_;
+  int64_t last_change_ = 0;
+  // Answers that are kept until a change that they depend on.
+  mutable std::optional<std::vector<Instruction*>> post_order_;
+  mutable std::optional<std::vector<Instruction*>> parameters_;
+  mutable std::optional<std::vector<Computation*>> callees_;
 };
 
 // What `roots` reach through calls, themselves included, callees before callers.
@@ -248,6 +307,10 @@ class Module {
   // included; at most 2^62.
   int64_t InlinedSize(const std::function<bool(const Instruction&)>& wanted) const;
 
+  // The last change before the verifier has found nothing wrong; 0: it never has.
+  int64_t right_until() const { return right_until_; }
+  void FoundRight() { right_until_ = LastChange(); }
+
   // All ids are below: tables by id have this size.
   int64_t next_id() const { return next_id_; }
   // Module-level fields other than computations and names: aliases, donors,
@@ -277,9 +340,10 @@ class Module {
   std::vector<std::unique_ptr<Computation>> computations_;
   Computation* entry_ = nullptr;
   pb::HloModuleProto fields_;
-  std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, int64_t> next_suffix_;  // looked up, never iterated
+  absl::flat_hash_set<std::string> names_;                  // looked up, never iterated
+  absl::flat_hash_map<std::string, int64_t> next_suffix_;  // looked up, never iterated
   int64_t next_id_ = 0;
+  int64_t right_until_ = 0;
   std::vector<std::unique_ptr<Instruction>> removed_instructions_;
   std::vector<std::unique_ptr<Computation>> removed_computations_;
   int64_t num_removed_ = 0;

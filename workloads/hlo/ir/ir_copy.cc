@@ -16,6 +16,7 @@ Computation* Module::CopyInto(const Computation& source, std::string name,
   copy->name_ = std::move(name);
   copy->parent_ = this;
   copy->attrs_ = source.attrs_;
+  copy->Changed();
   std::unordered_map<const Instruction*, Instruction*> map;
   map.reserve(source.live_);
   // Instructions first, edges after: creation order may have users first.

@@ -194,17 +194,19 @@ class Module::Inliner {
     }
     frame->map[from] = to;
     if (goes_on) {
-      to->called_ = from->called_;
+      to->set_called(from->called_);
       return true;
     }
     const bool owns = OwnsCallees(from->opcode_);
+    std::vector<Computation*> to_call;
     for (Computation* called : from->called_) {
       if (owns && !frame->take_over && !frame->copies.contains(called)) {
         frame->copies[called] = module_.CloneComputation(*called);
       }
-      to->called_.push_back(owns && !frame->take_over ? frame->copies.at(called) : called);
-      if (owns) frame->owned.push_back(to->called_.back());
+      to_call.push_back(owns && !frame->take_over ? frame->copies.at(called) : called);
+      if (owns) frame->owned.push_back(to_call.back());
     }
+    if (!to_call.empty()) to->set_called(std::move(to_call));
     if (frame->ordered) frame->inlined.push_back(to);
     return false;
   }
@@ -229,12 +231,13 @@ class Module::Inliner {
     }
     for (Instruction* after : std::exchange(call->control_successors_, {})) {
       std::erase(after->control_predecessors_, call);
+      after->EdgesChanged();
       for (Instruction* to : frame->inlined) after->AddControlPredecessor(to);
     }
     if (frame->take_over) {
       emptied_.insert(frame->callee);
     }
-    caller->schedule_.clear();
+    caller->set_schedule({});
     call->ReplaceAllUsesWith(result);
     caller->Remove(call);
     return result;
