@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/verify.h"
@@ -142,8 +143,19 @@ class Builder {
     }
     instruction->set_called(std::move(called));
     RETURN_IF_ERROR(SetAttributes(&proto, old_direction));
-    instruction->set_attrs(std::move(**message));
+    ShareAttributes(std::move(**message), instruction);
     return absl::OkStatus();
+  }
+
+  // Layers that are copies of one have equal attributes, most of which is where they come from.
+  void ShareAttributes(pb::HloInstructionProto attrs, Instruction* instruction) {
+    if (attrs.has_literal()) return instruction->set_attrs(std::move(attrs));  // may be large
+    const auto [first, is_new] = first_with_.try_emplace(attrs.SerializeAsString(), instruction);
+    if (is_new) {
+      instruction->set_attrs(std::move(attrs));
+    } else {
+      instruction->share_attrs(*first->second);
+    }
   }
 
   absl::Status SetAttributes(pb::HloInstructionProto* proto,
@@ -222,6 +234,8 @@ class Builder {
   std::unique_ptr<Module> module_;
   std::unordered_map<int64_t, Computation*> computations_;
   std::unordered_map<const Computation*, std::unordered_map<int64_t, Instruction*>> instructions_;
+  // By the bytes of their attributes, which stay until all are read. Looked up, never iterated.
+  absl::flat_hash_map<std::string, const Instruction*> first_with_;
 };
 
 }  // namespace

@@ -16,9 +16,7 @@ using sharding::AxisRef;
 Instruction* Builder::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
                           std::string_view name) {
   Instruction* added = computation_->Add(opcode, std::move(shape), std::move(operands), name);
-  if (source_ != nullptr && source_->attrs().has_metadata()) {
-    *added->mutable_attrs().mutable_metadata() = source_->attrs().metadata();
-  }
+  if (source_ != nullptr) added->set_metadata(*source_);
   return added;
 }
 
@@ -29,9 +27,7 @@ Instruction* Builder::AddLikeSource(Shape shape, std::vector<Instruction*> opera
 
 Instruction* Builder::Constant(PrimitiveType type, double value) {
   Instruction* constant = hlo::AddConstant(computation_, type, value);
-  if (source_ != nullptr && source_->attrs().has_metadata()) {
-    *constant->mutable_attrs().mutable_metadata() = source_->attrs().metadata();
-  }
+  if (source_ != nullptr) constant->set_metadata(*source_);
   return constant;
 }
 
