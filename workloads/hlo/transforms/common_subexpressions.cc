@@ -1,10 +1,12 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::hlo {
@@ -30,12 +32,6 @@ bool MayShare(const Instruction& i) {
   return AppliesSmallComputations(i) && !i.HasSideEffect();
 }
 
-std::string KeyOf(const Instruction& i) {
-  std::string key = std::to_string(static_cast<int>(i.opcode())) + i.shape().ToString(true);
-  for (const Instruction* operand : i.operands()) key += " " + std::to_string(operand->id());
-  return key + "|" + i.AttributeBytes();
-}
-
 // What a small computation does, whatever its instructions are called.
 std::string TextOf(const Computation& computation) {
   std::unordered_map<const Instruction*, size_t> place;
@@ -50,23 +46,46 @@ std::string TextOf(const Computation& computation) {
   return text + std::to_string(place[computation.root()]);
 }
 
+// Instructions by what they compute: of two that are equal one is enough.
+class Equal {
+ public:
+  size_t operator()(const Instruction* i) const {
+    size_t hash = absl::HashOf(i->opcode(), i->shape().element_type, i->shape().dims,
+                               i->operands(), i->AttributeBytes());
+    for (const Computation* called : i->called()) hash = absl::HashOf(hash, Text(*called));
+    return hash;
+  }
+  bool operator()(const Instruction* a, const Instruction* b) const {
+    return a->opcode() == b->opcode() && a->operands() == b->operands() &&
+           a->AttributeBytes() == b->AttributeBytes() &&
+           a->shape().ToString(true) == b->shape().ToString(true) &&
+           std::ranges::equal(a->called(), b->called(), {},
+                              [&](const Computation* c) -> const std::string& { return Text(*c); },
+                              [&](const Computation* c) -> const std::string& { return Text(*c); });
+  }
+
+ private:
+  const std::string& Text(const Computation& computation) const {
+    std::string& text = (*texts_)[&computation];
+    if (text.empty()) text = TextOf(computation);
+    return text;
+  }
+
+  std::shared_ptr<std::unordered_map<const Computation*, std::string>> texts_ =
+      std::make_shared<std::unordered_map<const Computation*, std::string>>();
+};
+
 }  // namespace
 
 bool EliminateCommonSubexpressions(Computation* computation) {
   bool changed = false;
-  std::unordered_map<std::string, Instruction*> known;  // looked up, never iterated
-  std::unordered_map<const Computation*, std::string> texts;
+  const Equal equal;
+  absl::flat_hash_set<Instruction*, Equal, Equal> known(0, equal, equal);
   for (Instruction* i : computation->PostOrder()) {
     if (!MayShare(*i)) continue;
-    std::string key = KeyOf(*i);
-    for (const Computation* called : i->called()) {
-      std::string& text = texts[called];
-      if (text.empty()) text = TextOf(*called);
-      key += text;
-    }
-    const auto [it, fresh] = known.try_emplace(std::move(key), i);
+    const auto [it, fresh] = known.insert(i);
     if (fresh) continue;
-    i->ReplaceAllUsesWith(it->second);
+    i->ReplaceAllUsesWith(*it);
     changed = true;
   }
   return changed;
