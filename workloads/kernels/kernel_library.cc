@@ -110,6 +110,21 @@ class FormWriter {
   std::string form_;
 };
 
+bool IsOtherSince(const Computation& computation, int64_t change) {
+  return computation.ChangedSince(change) ||
+         std::ranges::any_of(computation.callees(),
+                             [&](const Computation* c) { return IsOtherSince(*c, change); });
+}
+
+// Whether the form of an instruction may be another than it was after that change.
+bool IsOtherSince(const Instruction& i, int64_t change) {
+  return i.ChangedSince(change) ||
+         std::ranges::any_of(i.operands(),
+                             [&](const Instruction* o) { return o->ChangedSince(change); }) ||
+         std::ranges::any_of(i.called(),
+                             [&](const Computation* c) { return IsOtherSince(*c, change); });
+}
+
 // Leaves of a shape in pre-order, as hlo::Leaves has them.
 void PlaceLeaves(Shape& shape, const std::vector<bool>& there, int64_t space, size_t& leaf) {
   if (shape.IsTuple()) {
@@ -204,6 +219,16 @@ std::string CanonicalForm(const Instruction& instruction) {
 
 absl::StatusOr<KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& instruction) {
   ++requests_;
+  const auto known = known_.find(&instruction);
+  if (known != known_.end() && !IsOtherSince(instruction, known->second.change)) {
+    return known->second.entry;
+  }
+  ASSIGN_OR_RETURN(Entry* const entry, FindByForm(instruction));
+  known_[&instruction] = {hlo::LastChange(), entry};
+  return entry;
+}
+
+absl::StatusOr<KernelLibrary::Entry*> KernelLibrary::FindByForm(const Instruction& instruction) {
   std::string form = CanonicalForm(instruction);
   const auto known = entries_.find(form);
   if (known != entries_.end()) return &known->second;
@@ -271,9 +296,10 @@ absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& i
   const auto built = [this, space, of_this_grid,
                       here = std::make_shared<const LoneKernel>(instruction, nowhere, space)](
                          const std::vector<bool>& there) {
-    const absl::StatusOr<KernelCost> cost = CostOf(*LoneKernel(*here->kernel, there, space).kernel);
+    const absl::StatusOr<const Entry*> entry =
+        FindByForm(*LoneKernel(*here->kernel, there, space).kernel);
     // That it cannot be built is for the lowering to say; the grid stays.
-    return cost.ok() ? *cost : of_this_grid(there);
+    return entry.ok() ? static_cast<const KernelCost&>((*entry)->timed) : of_this_grid(there);
   };
   placeable = std::make_unique<PlaceableKernel>(operands, results, of_this_grid, built);
   return placeable.get();

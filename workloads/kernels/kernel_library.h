@@ -6,7 +6,8 @@
 // operands are one value. Names and places in the source play no part, so two
 // instructions that agree in all the rest have the same kernel but for the names of
 // its windows. The library writes what counts into a string, the canonical form, and
-// finds kernels by the whole of it: no two structures are ever taken for each other.
+// finds kernels by the whole of it: no two structures are ever taken for each other. For an
+// instruction that is asked for again it is not written again until something in it changes.
 #ifndef TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_
 #define TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_
 
@@ -19,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "configs/chip.h"
 #include "configs/units.h"
@@ -103,10 +105,18 @@ class KernelLibrary {
     std::vector<int64_t> operand_of_window;
     std::map<int64_t, std::unique_ptr<PlaceableKernel>> placeable;  // by memory space, once asked
   };
+  // What an instruction was found to be after this change of modules.
+  struct Known {
+    int64_t change = 0;
+    Entry* entry = nullptr;
+  };
   absl::StatusOr<Entry*> Find(const hlo::Instruction& instruction);
+  absl::StatusOr<Entry*> FindByForm(const hlo::Instruction& instruction);
 
   const target::Target& target_;
   std::unordered_map<std::string, Entry> entries_;  // looked up, never iterated
+  // Looked up, never iterated. What lies where another was has changed since.
+  absl::flat_hash_map<const hlo::Instruction*, Known> known_;
   int64_t requests_ = 0;
 };
 

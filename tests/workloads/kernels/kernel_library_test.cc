@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -99,6 +100,44 @@ TEST_F(KernelLibraryTest, EqualLayersAreSearchedOnce) {
   }
   EXPECT_EQ(library.searches(), 1);
   EXPECT_EQ(library.requests(), 300);
+}
+
+// What was found is asked for again only after a change, of whatever the kernel depends on.
+TEST_F(KernelLibraryTest, SeesEveryChange) {
+  KernelLibrary library(target_);
+  Instruction* fusion = MakeLayer(m_, Layer());
+  const auto matches = [&] {
+    const absl::StatusOr<KernelCost> cost = library.CostOf(*fusion);
+    return cost.ok() && cost->time == timing::KernelTime(
+                                          config_.chip, BuildKernel(*fusion, target_).value());
+  };
+  const auto to_vmem = [](Instruction* i) {
+    Shape shape = i->shape();
+    shape.layout.memory_space = hlo::kVmemSpace;
+    i->set_shape(std::move(shape));
+  };
+  const std::vector<std::function<void()>> changes = {
+      [] {},
+      [&] { to_vmem(fusion->operand(0)); },
+      [&] { to_vmem(fusion); },
+      [&] { fusion->ReplaceOperand(2, m_.Param(F32({256, 128}))), to_vmem(fusion->operand(2)); },
+      [&] {
+        Computation* f = fusion->called()[0];
+        Instruction* tanh = f->root()->operand(0);
+        tanh->ReplaceAllUsesWith(f->Add(Opcode::kExp, tanh->shape(), tanh->operands()));
+      },
+      [&] {
+        Layer other;
+        other.turned = true;
+        fusion->set_called(MakeLayer(m_, other)->called());
+      },
+  };
+  for (size_t n = 0; n < changes.size(); ++n) {
+    changes[n]();
+    EXPECT_TRUE(matches()) << n;
+    EXPECT_TRUE(matches()) << n;
+    EXPECT_EQ(library.searches(), static_cast<int64_t>(n) + 1) << n;
+  }
 }
 
 TEST_F(KernelLibraryTest, WindowsHaveTheNamesOfTheOperandsThatTheyHold) {
