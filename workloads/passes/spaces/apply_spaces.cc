@@ -57,16 +57,17 @@ class Applier {
     std::unordered_map<const Instruction*, Instruction*> names;  // by the name in the program
   };
 
+  // Who reads a value, and by which name.
+  struct Read {
+    Instruction* user = nullptr;
+    size_t operand = 0;
+    Instruction* name = nullptr;
+  };
+
   void Apply(const SpacePlan& plan) {
     const SpaceValue& value = *plan.value;
     std::unordered_set<const Instruction*> own(value.names.begin(), value.names.end());
-    // Who reads what, before anything changes.
-    struct Read {
-      Instruction* user;
-      size_t operand;
-      Instruction* name;
-    };
-    std::vector<Read> reads;
+    std::vector<Read> reads;  // before anything changes
     const auto collect = [&](Instruction* name) {
       for (Instruction* user : name->users()) {
         if (own.contains(user)) continue;
@@ -95,10 +96,8 @@ class Applier {
       }
       in_hbm.root = Copy(value.storage, hlo::kHbmSpace, PositionOf(value.storage) + 1, over);
     }
-    for (const Read& read : reads) {
-      if (made_there && !served.contains(read.user)) {
-        read.user->ReplaceOperand(read.operand, NameOf(in_hbm, read.name, PositionOf(read.user)));
-      }
+    if (made_there) {
+      Relink(reads, [&](const Read& read) { return !served.contains(read.user); }, in_hbm);
     }
     if (made_there && plan.evicted) RelinkResult(in_hbm);
     for (const SpaceAllocation& allocation : plan.allocations) {
@@ -108,15 +107,24 @@ class Applier {
       there.root = Copy(in_hbm.root, space_, allocation.from, first);
       std::unordered_set<const Instruction*> users;
       for (const SpaceUse* use : allocation.uses) users.insert(use->user);
-      for (const Read& read : reads) {
-        if (!users.contains(read.user)) continue;
-        read.user->ReplaceOperand(read.operand, NameOf(there, read.name, PositionOf(read.user)));
-      }
+      Relink(reads, [&](const Read& read) { return users.contains(read.user); }, there);
     }
     if (made_there) PlaceMade(value);
   }
 
   size_t PositionOf(const Instruction* user) const { return timeline_.PositionOf(user); }
+
+  // Those reads that `of` says are of the version.
+  template <typename Of>
+  void Relink(const std::vector<Read>& reads, const Of& of, Version& version) {
+    std::vector<Instruction::OperandChange> changes;
+    for (const Read& read : reads) {
+      if (!of(read)) continue;
+      changes.push_back(
+          {read.user, read.operand, NameOf(version, read.name, PositionOf(read.user))});
+    }
+    Instruction::ReplaceOperands(changes);
+  }
 
   bool IsResult(const SpaceValue& value) const {
     const Instruction* root = computation_.root();

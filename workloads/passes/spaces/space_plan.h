@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -117,11 +118,37 @@ struct SpaceReplay {
   std::vector<std::pair<size_t, Bytes>> windows;
 };
 
-// One execution, without what it calls: cost::Replay with kernels as
-// much shorter as their arrays save, and with the copies. The plans are of values of the
-// timeline.
-SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
-                       const SpacePlanner& planner, const target::Target& target);
+// Executions of a computation, without what it calls, one for each set of plans for its values:
+// cost::Replay with kernels as much shorter as their arrays save, and with the copies.
+class SpaceReplays {
+ public:
+  // All of it must live as long.
+  SpaceReplays(const SpaceTimeline& timeline, const SpacePlanner& planner,
+               const target::Target& target);
+
+  SpaceReplay With(const std::vector<SpacePlan>& plans);
+
+ private:
+  // Arrays of the kernel at a position that are in the other memory.
+  struct Placed {
+    kernels::PlaceableKernel* kernel = nullptr;
+    std::vector<bool> there, before;  // in this set of plans; in the last that had any there
+    cost::Work work;                  // with `before`, as the windows
+    Bytes windows{0};
+  };
+  void Place(size_t at, kernels::PlaceableKernel* kernel, size_t array);
+  // Of plan number `plan`; both ends before the instructions at the positions.
+  void Copy(size_t plan, size_t from, size_t until, Bytes bytes, bool to_hbm);
+
+  const SpaceTimeline& timeline_;
+  const SpacePlanner& planner_;
+  const target::Target& target_;
+  cost::ScheduleGraph graph_;                     // between replays that of the timeline
+  std::vector<Placed> placed_;                    // by position
+  std::vector<size_t> touched_;                   // positions in `placed_` of this set
+  std::vector<std::pair<size_t, int>> inserted_;  // nodes of copies, and what they come before
+  std::vector<std::pair<int, size_t>> copies_;    // node that starts it, number of the plan
+};
 
 // Which copies between HBM and the other memory are worth it.
 //

@@ -54,7 +54,9 @@ class Search {
   Search(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
          const std::vector<const SpaceValue*>& values, const SpacePlanner& planner,
          const target::Target& target)
-      : timelines_(timelines), values_(values), planner_(planner), target_(target) {}
+      : timelines_(timelines), values_(values), planner_(planner) {
+    for (const auto& timeline : timelines_) replays_.emplace_back(*timeline, planner, target);
+  }
 
   SpacePlans Run() {
     Trial best = Try(/*copies=*/false, 0, {});
@@ -87,7 +89,7 @@ class Search {
   }
 
  private:
-  Trial Try(bool copies, double busy_share, Uncopied uncopied) const {
+  Trial Try(bool copies, double busy_share, Uncopied uncopied) {
     RestartAll(timelines_, busy_share);
     Trial trial;
     trial.busy_share = busy_share;
@@ -96,9 +98,10 @@ class Search {
       if (!plan.allocations.empty()) trial.plans[value->timeline].push_back(std::move(plan));
     }
     trial.uncopied = std::move(uncopied);
-    for (const auto& timeline : timelines_) {
+    for (size_t t = 0; t < timelines_.size(); ++t) {
+      const auto& timeline = timelines_[t];
       const std::vector<SpacePlan>& plans = trial.plans[timeline.get()];
-      const SpaceReplay replay = ReplayWith(plans, *timeline, planner_, target_);
+      const SpaceReplay replay = replays_[t].With(plans);
       trial.seconds += timeline->executions() * ToSeconds(replay.length);
       for (size_t p = 0; p < plans.size(); ++p) {
         if (!HasCopies(plans[p])) continue;
@@ -112,7 +115,7 @@ class Search {
   }
 
   // Takes the trial without copies of `uncopied` if that is shorter. Was it?
-  bool Improve(Uncopied uncopied, Trial& trial) const {
+  bool Improve(Uncopied uncopied, Trial& trial) {
     Trial without = Try(/*copies=*/true, trial.busy_share, std::move(uncopied));
     if (!IsShorter(without.seconds, trial.seconds)) return false;
     trial = std::move(without);
@@ -122,7 +125,7 @@ class Search {
   const std::vector<std::unique_ptr<SpaceTimeline>>& timelines_;
   const std::vector<const SpaceValue*>& values_;
   const SpacePlanner& planner_;
-  const target::Target& target_;
+  std::vector<SpaceReplays> replays_;  // by timeline
 };
 
 }  // namespace
@@ -151,7 +154,8 @@ bool WidenWindows(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
   for (const auto& timeline : timelines) {
     const auto of = plans.find(timeline.get());
     if (of == plans.end()) continue;
-    for (const auto& [at, windows] : ReplayWith(of->second, *timeline, planner, target).windows) {
+    const SpaceReplay replay = SpaceReplays(*timeline, planner, target).With(of->second);
+    for (const auto& [at, windows] : replay.windows) {
       if (timeline->WidenWindows(at, windows, planner.capacity())) widened = true;
     }
   }

@@ -1,6 +1,7 @@
 #include "workloads/passes/spaces/space_timeline.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
@@ -67,6 +68,7 @@ SpaceTimeline::SpaceTimeline(Computation* computation)
       time_(order_.size()),
       idle_(order_.size()),
       spare_(order_.size()) {
+  position_.reserve(order_.size());
   for (size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = p;
 }
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/buffers/live_bytes.h"
@@ -85,7 +85,7 @@ class SpaceTimeline {
 
   hlo::Computation* computation_;
   std::vector<hlo::Instruction*> order_;
-  std::unordered_map<const hlo::Instruction*, size_t> position_;  // looked up, never iterated
+  absl::flat_hash_map<const hlo::Instruction*, size_t> position_;  // looked up, never iterated
   SpaceTimeline* caller_ = nullptr;
   size_t called_at_ = 0;
   double weight_ = 1;
