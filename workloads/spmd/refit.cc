@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -27,13 +27,66 @@ Axes AllAxes(const Mesh& mesh) {
   return axes;
 }
 
-// Links between two positions; axes may or may not be rings, so no path goes round.
-int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
-  int64_t links = 0;
-  for (const sharding::AxisRef& axis : axes) {
-    links += std::abs(ShardIndex(mesh, {axis}, a) - ShardIndex(mesh, {axis}, b));
+// The devices among which pieces are sent: those that differ along axes, or parts of axes, by which
+// the dimension is split. Others have other parts of the array's other dimensions. All groups are
+// alike: a device is a member of the first group, moved to where its group begins.
+struct Groups {
+  std::vector<int64_t> members;  // positions in the first
+  std::vector<int64_t> begins;   // positions of first members
+};
+
+// nullopt: cuts of the axes do not nest.
+std::optional<Groups> GroupsOf(const Mesh& mesh, Axes before, Axes after) {
+  Axes parts = AllAxes(mesh), inside, outside;
+  if (!sharding::CutAlike({&parts, &before, &after})) return std::nullopt;
+  for (const sharding::AxisRef& axis : parts) {
+    (Contains(before, axis) || Contains(after, axis) ? inside : outside).push_back(axis);
   }
-  return links;
+  Groups groups;
+  for (int64_t p = 0; p < mesh.size(); ++p) {
+    if (ShardIndex(mesh, outside, p) == 0) groups.members.push_back(p);
+    if (ShardIndex(mesh, inside, p) == 0) groups.begins.push_back(p);
+  }
+  return groups;
+}
+
+// Links between members; axes may or may not be rings, so no path goes round.
+class Distances {
+ public:
+  Distances(const Mesh& mesh, const std::vector<int64_t>& members) {
+    for (const sharding::AxisRef& axis : AllAxes(mesh)) {
+      std::vector<int64_t>& along = places_.emplace_back();
+      for (const int64_t p : members) along.push_back(ShardIndex(mesh, {axis}, p));
+    }
+  }
+  int64_t operator()(int64_t a, int64_t b) const {
+    int64_t links = 0;
+    for (const std::vector<int64_t>& along : places_) links += std::abs(along[a] - along[b]);
+    return links;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> places_;  // by axis and member
+};
+
+// What the members of one group do, for all groups.
+RefitRound InAllGroups(const RefitRound& round, const Groups& groups) {
+  RefitRound all;
+  all.width = round.width;
+  const size_t devices = groups.members.size() * groups.begins.size();
+  for (auto* table : {&all.start, &all.low, &all.high, &all.place}) table->resize(devices);
+  for (const int64_t begin : groups.begins) {
+    const auto position = [&](int64_t member) { return begin + groups.members[member]; };
+    for (int64_t m = 0; m < std::ssize(groups.members); ++m) {
+      const int64_t p = position(m);
+      all.start[p] = round.start[m];
+      all.low[p] = round.low[m];
+      all.high[p] = round.high[m];
+      all.place[p] = round.place[m];
+    }
+    for (const auto& [from, to] : round.pairs) all.pairs.emplace_back(position(from), position(to));
+  }
+  return all;
 }
 
 // s32[]: the entry of this device.
@@ -48,52 +101,48 @@ Instruction* EntryOfDevice(Builder& builder, const std::vector<int64_t>& table) 
 
 std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& after,
                              int64_t size) {
-  const int64_t n = mesh.size();
-  const Axes all = AllAxes(mesh);
   Refit refit;
   refit.block_before = CeilDiv(size, Product(before));
   refit.block_after = CeilDiv(size, Product(after));
+  const std::optional<Groups> groups = GroupsOf(mesh, before, after);
+  if (!groups) return std::nullopt;
+  const auto count = std::ssize(groups->begins), n = std::ssize(groups->members);
+  const Distances distance(mesh, groups->members);
+  std::vector<int64_t> held(n), wanted(n);              // shards, by member
+  std::vector<std::vector<int64_t>> holders(Product(before));  // members, by shard
+  for (int64_t m = 0; m < n; ++m) {
+    held[m] = ShardIndex(mesh, before, groups->members[m]);
+    wanted[m] = ShardIndex(mesh, after, groups->members[m]);
+    holders[held[m]].push_back(m);
+  }
+  // By round, of members.
+  std::vector<RefitRound> rounds;
+  std::vector<std::vector<char>> sends, receives;
+  std::vector<std::vector<int64_t>> begins;  // of the sender's block, overall
   const auto add_round = [&] {
-    RefitRound round;
+    RefitRound& round = rounds.emplace_back();
     for (auto* table : {&round.start, &round.low, &round.high, &round.place}) table->assign(n, 0);
-    refit.rounds.push_back(std::move(round));
+    sends.emplace_back(n), receives.emplace_back(n), begins.emplace_back(n);
   };
   add_round();
-  // Devices that differ along these axes, or parts of axes, only may send to each other: others
-  // have other parts of the array's other dimensions.
-  Axes parts = all, parts_before = before, parts_after = after;
-  if (!sharding::CutAlike({&parts, &parts_before, &parts_after})) return std::nullopt;
-  std::vector<int64_t> group(n), held(n);
-  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> holders;  // of a shard, in a group
-  int64_t looked_at = 0;                                                // pairs of devices
-  for (int64_t p = 0; p < n; ++p) {
-    for (const sharding::AxisRef& axis : parts) {
-      if (Contains(parts_before, axis) || Contains(parts_after, axis)) continue;
-      group[p] = group[p] * axis.size + ShardIndex(mesh, {axis}, p);
-    }
-    held[p] = ShardIndex(mesh, before, p);
-    holders[{group[p], held[p]}].push_back(p);
-  }
-  std::vector<std::vector<char>> sends(1, std::vector<char>(n)), receives = sends;
-  std::vector<std::vector<int64_t>> begins(1, std::vector<int64_t>(n));  // of the piece, overall
-  for (int64_t p = 0; p < n; ++p) {
-    const int64_t first = ShardIndex(mesh, after, p) * refit.block_after;
+  int64_t looked_at = 0;  // pairs of devices
+  for (int64_t m = 0; m < n; ++m) {
+    const int64_t first = wanted[m] * refit.block_after;
     const int64_t limit = std::min(first + refit.block_after, size);
     for (int64_t s = first / refit.block_before; first < limit && s * refit.block_before < limit;
          ++s) {
       const int64_t begin = std::max(first, s * refit.block_before);
       const int64_t end = std::min(limit, (s + 1) * refit.block_before);
       size_t r = 0;
-      int64_t from = p;
-      if (s != held[p]) {
-        std::vector<std::pair<int64_t, int64_t>> senders;  // nearest first
-        const std::vector<int64_t>& have = holders[{group[p], s}];
-        looked_at += std::ssize(have);
+      int64_t from = m;
+      if (s != held[m]) {
+        looked_at += std::ssize(holders[s]) * count;
         if (looked_at > limits::kRefitPairs.most()) {
           limits::kRefitPairs.Reached();
           return std::nullopt;
         }
-        for (const int64_t q : have) senders.emplace_back(Distance(mesh, all, p, q), q);
+        std::vector<std::pair<int64_t, int64_t>> senders;  // nearest first
+        for (const int64_t q : holders[s]) senders.emplace_back(distance(m, q), q);
         std::ranges::sort(senders);
         from = -1;
         for (r = 1; from < 0; ++r) {
@@ -101,11 +150,8 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
             limits::kRefitRounds.Reached();
             return std::nullopt;
           }
-          if (r == refit.rounds.size()) {
-            add_round();
-            sends.emplace_back(n), receives.emplace_back(n), begins.emplace_back(n);
-          }
-          if (receives[r][p]) continue;
+          if (r == rounds.size()) add_round();
+          if (receives[r][m]) continue;
           for (const auto& [links, q] : senders) {
             if (sends[r][q]) continue;
             from = q;
@@ -113,36 +159,36 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
           }
           if (from >= 0) break;
         }
-        sends[r][from] = receives[r][p] = 1;
-        refit.rounds[r].pairs.emplace_back(from, p);
+        sends[r][from] = receives[r][m] = 1;
+        rounds[r].pairs.emplace_back(from, m);
       }
-      RefitRound& round = refit.rounds[r];
+      RefitRound& round = rounds[r];
       round.width = std::max(round.width, end - begin);
-      round.low[p] = begin - first;
-      round.high[p] = end - first;
+      round.low[m] = begin - first;
+      round.high[m] = end - first;
       round.start[from] = begin - s * refit.block_before;
-      begins[r][p] = s * refit.block_before;
+      begins[r][m] = s * refit.block_before;
     }
   }
-  for (size_t r = 0; r < refit.rounds.size(); ++r) {
-    RefitRound& round = refit.rounds[r];
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    RefitRound& round = rounds[r];
     // Pieces that are shorter than the longest end where their block does.
     for (int64_t& start : round.start) {
       start = std::min(start, refit.block_before - round.width);
     }
     const auto place = [&](int64_t from, int64_t to) {
-      round.place[to] =
-          begins[r][to] + round.start[from] - ShardIndex(mesh, after, to) * refit.block_after;
+      round.place[to] = begins[r][to] + round.start[from] - wanted[to] * refit.block_after;
     };
     if (r == 0) {
-      for (int64_t p = 0; p < n; ++p) {
-        if (round.high[p] > round.low[p]) place(p, p);
+      for (int64_t m = 0; m < n; ++m) {
+        if (round.high[m] > round.low[m]) place(m, m);
       }
     }
     for (const auto& [from, to] : round.pairs) {
       place(from, to);
-      refit.element_links += round.width * Distance(mesh, all, from, to);
+      refit.element_links += count * round.width * distance(from, to);
     }
+    refit.rounds.push_back(InAllGroups(round, *groups));
   }
   return refit;
 }

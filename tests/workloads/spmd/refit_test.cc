@@ -1,6 +1,7 @@
 // Refits, carried out on numbers.
 #include "workloads/spmd/refit.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "configs/limit.h"
@@ -78,6 +79,33 @@ TEST(Refit, OnLargeMeshes) {
   EXPECT_EQ(Done(Blocks(mesh, xy, 3 * 2048), *refit), Blocks(mesh, x, 3 * 2048));
   const LimitScope scope({{"spmd.refit_pairs", 1000}});
   EXPECT_FALSE(RefitOf(mesh, xy, x, 3 * 2048));
+}
+
+// Axes that do not split the dimension make copies of the devices that change its split: each copy
+// does what these do alone, wherever the axes are in the mesh.
+TEST(Refit, GroupsOfDevicesAreAlike) {
+  const Axes x = {{0, 1, 4}}, xy = {{0, 1, 4}, {1, 1, 2}};
+  const auto alone = RefitOf(MeshOf({4, 2}), xy, x, 12);
+  const auto repeated = RefitOf(MeshOf({4, 2, 3}), xy, x, 12);
+  ASSERT_TRUE(alone && repeated);
+  EXPECT_EQ(repeated->element_links, 3 * alone->element_links);
+  ASSERT_EQ(repeated->rounds.size(), alone->rounds.size());
+  for (size_t r = 0; r < alone->rounds.size(); ++r) {
+    const RefitRound &one = alone->rounds[r], &all = repeated->rounds[r];
+    EXPECT_EQ(all.width, one.width);
+    ASSERT_EQ(all.pairs.size(), 3 * one.pairs.size());
+    for (const auto& [from, to] : one.pairs) {
+      for (int64_t z = 0; z < 3; ++z) {
+        EXPECT_THAT(all.pairs, ::testing::Contains(std::pair(3 * from + z, 3 * to + z)));
+      }
+    }
+    for (int64_t p = 0; p < 24; ++p) {
+      EXPECT_EQ(all.start[p], one.start[p / 3]);
+      EXPECT_EQ(all.low[p], one.low[p / 3]);
+      EXPECT_EQ(all.high[p], one.high[p / 3]);
+      EXPECT_EQ(all.place[p], one.place[p / 3]);
+    }
+  }
 }
 
 TEST(Refit, OneSenderAndOneReceiverPerRound) {
