@@ -44,7 +44,11 @@ bool HandsOn(const Instruction& i) {
 // What the data flow says of every instruction that a device executes.
 class DataFlow {
  public:
-  explicit DataFlow(const hlo::Module& module) {
+  explicit DataFlow(const hlo::Module& module)
+      : reaches_model_(module),
+        of_state_(module),
+        of_constants_(module),
+        read_by_(static_cast<size_t>(module.next_id())) {
     for (const hlo::Donation& d : hlo::Donations(module))
       donated_.emplace(d.parameter, d.parameter_leaf);
     const std::vector<Computation*> computations = hlo::ControlComputations(module);
@@ -59,14 +63,11 @@ class DataFlow {
     return donated_.contains({parameter.attrs().parameter_number(), leaf});
   }
   // The forward or the backward pass needs it.
-  bool ReachesModel(const Instruction& i) const { return reaches_model_.contains(&i); }
+  bool ReachesModel(const Instruction& i) const { return reaches_model_.contains(i); }
   // Which parts of the step read it, or what is handed on of it.
-  Parts ReadBy(const Instruction& i) const {
-    const auto parts = read_by_.find(&i);
-    return parts == read_by_.end() ? 0 : parts->second;
-  }
+  Parts ReadBy(const Instruction& i) const { return read_by_[i.id()]; }
   // Nothing but donated arguments and constants went into it.
-  bool IsOfState(const Instruction& i) const { return of_state_.contains(&i); }
+  bool IsOfState(const Instruction& i) const { return of_state_.contains(i); }
 
  private:
   void Backwards(const Computation& computation) {
@@ -80,11 +81,11 @@ class DataFlow {
       runs_model = runs_model || model;
       Parts parts = 0;
       for (const Instruction* user : i.users()) {
-        model = model || reaches_model_.contains(user);
+        model = model || reaches_model_.contains(*user);
         parts |= HandsOn(*user) ? ReadBy(*user) : PartOf(NameInProgram(*user));
       }
-      if (model) reaches_model_.insert(&i);
-      read_by_[&i] = parts;
+      if (model) reaches_model_.insert(i);
+      read_by_[i.id()] = parts;
     }
     if (runs_model) runs_model_.insert(&computation);
     has_gradient_ = has_gradient_ || runs_model;
@@ -103,39 +104,47 @@ class DataFlow {
       const bool state = carried != carried_.end() && carried->second[i.attrs().tuple_index()];
       return state ? Source::kState : Source::kOther;
     }
-    if (hlo::IsControlFlow(i.opcode()) || i.HasSideEffect()) return Source::kOther;
+    if (hlo::IsControlFlow(i.opcode())) return Source::kOther;
     Source source = Source::kConstants;
     for (const Instruction* o : i.operands()) {
-      if (of_state_.contains(o)) {
+      if (of_state_.contains(*o)) {
         source = Source::kState;
-      } else if (!of_constants_.contains(o)) {
+      } else if (!of_constants_.contains(*o)) {
         return Source::kOther;
       }
     }
-    return source;
+    return i.HasSideEffect() ? Source::kOther : source;
   }
 
   void Forwards(const Computation& computation) {
     for (const Instruction* i : computation.Order()) {
       const Source source = SourceOf(*i);
-      if (source == Source::kState) of_state_.insert(i);
-      if (source == Source::kConstants) of_constants_.insert(i);
+      if (source == Source::kState) of_state_.insert(*i);
+      if (source == Source::kConstants) of_constants_.insert(*i);
       if (i->opcode() != Opcode::kWhile || i->operand(0)->opcode() != Opcode::kTuple) continue;
       // What a loop hands on as it got it.
       std::vector<bool>& carried = carried_[i->called()[0]];
       const Instruction& initial = *i->operand(0);
       for (size_t n = 0; n < initial.operands().size(); ++n) {
-        carried.push_back(of_state_.contains(initial.operand(n)) &&
+        carried.push_back(of_state_.contains(*initial.operand(n)) &&
                           hlo::IsInvariantElement(*i, static_cast<int64_t>(n)));
       }
     }
   }
 
-  using Set = std::unordered_set<const Instruction*>;  // looked up, never iterated
+  class Set {
+   public:
+    explicit Set(const hlo::Module& module) : in_(static_cast<size_t>(module.next_id())) {}
+    bool contains(const Instruction& i) const { return in_[i.id()]; }
+    void insert(const Instruction& i) { in_[i.id()] = true; }
+
+   private:
+    std::vector<bool> in_;  // by id
+  };
   std::set<std::pair<int64_t, int64_t>> donated_;
   Set reaches_model_, of_state_, of_constants_;
-  std::unordered_map<const Instruction*, Parts> read_by_;  // likewise
-  std::unordered_set<const Computation*> runs_model_;
+  std::vector<Parts> read_by_;                          // by id
+  std::unordered_set<const Computation*> runs_model_;  // looked up, never iterated
   std::unordered_map<const Computation*, std::vector<bool>> carried_;  // by body
   const Computation* entry_ = nullptr;
   bool has_gradient_ = false;

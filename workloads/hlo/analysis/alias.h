@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::hlo {
@@ -74,7 +75,7 @@ class AliasAnalysis {
 
   std::vector<ArrayValue> arrays_;
   std::vector<int32_t> leaves_;
-  std::unordered_map<const Instruction*, Place> places_;  // looked up, never iterated
+  absl::flat_hash_map<const Instruction*, Place> places_;  // looked up, never iterated
 };
 
 // Of the computations of a module, each analysed when it is asked for first.
