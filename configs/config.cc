@@ -12,6 +12,7 @@
 #include "configs/chip_schema.h"
 #include "configs/cloud_names.h"
 #include "configs/embedded_files.h"
+#include "configs/name_value.h"
 #include "configs/names.h"
 #include "configs/quantity_text.h"
 #include "configs/slices.h"
@@ -146,12 +147,10 @@ absl::StatusOr<Request> FromText(const std::string& text) {
 }
 
 absl::StatusOr<Override> ParseOverride(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    return UserError(fmt::format("--set {}: write NAME=VALUE", text));
-  }
-  Override parsed = {text.substr(0, equals), 0, /*factor=*/false, "--set"};
-  const std::string_view value = std::string_view(text).substr(equals + 1);
+  const auto parts = ParseNameAndValue(text);
+  if (!parts) return UserError(fmt::format("--set {}: write NAME=VALUE", text));
+  const std::string_view value = parts->value;
+  Override parsed = {std::string(parts->name), 0, /*factor=*/false, "--set"};
   // An unknown name is an error later; a number alone has any unit.
   const Parameter* parameter = FindParameter(parsed.path);
   if (parameter != nullptr && !parameter->words.empty()) {

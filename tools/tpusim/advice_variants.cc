@@ -17,6 +17,7 @@
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/console.h"
+#include "workloads/sharding/stated_constraints.h"
 
 namespace tpusim::tools {
 namespace {
@@ -284,14 +285,14 @@ class Collector {
   std::vector<Variant> variants_;
 };
 
-// "P('x', None)" of "dot.1,dot.2=P('x', None)".
-std::string_view SpecOf(std::string_view constraint) {
-  return constraint.substr(constraint.find('=') + 1);
+// "dot.1,dot.2" and "P('x', None)" of "dot.1,dot.2=P('x', None)", which the report has.
+configs::NameAndValue PartsOf(std::string_view constraint) {
+  return sharding::ParseValueAndSharding(constraint).value();
 }
 
 // "dot.1 and 3 more"
 std::string ValuesOf(std::string_view constraint) {
-  const std::string_view values = constraint.substr(0, constraint.find('='));
+  const std::string_view values = PartsOf(constraint).name;
   const auto more = std::ranges::count(values, ',');
   const std::string_view first = values.substr(0, values.find(','));
   return more == 0 ? std::string(first) : fmt::format("{} and {} more", first, more);
@@ -308,7 +309,7 @@ std::string WhyConstrain(const results::ReshardSiteReport& r, std::string_view c
   return fmt::format("{}: {} of {}, {} exposed; jax.lax.with_sharding_constraint(..., {})",
                      site.source.empty() ? site.scope : site.source, site.kind,
                      results::BytesText(site.whole), results::TimeText(r.exposed),
-                     SpecOf(constraint));
+                     PartsOf(constraint).value);
 }
 
 }  // namespace
@@ -331,11 +332,12 @@ std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteRepo
     bool is_first = true;
     for (const isa::ReshardSite::Constraint& constraint : r->site.constraints) {
       if (!seen.insert(constraint.text).second) continue;
-      add(fmt::format("constrain {} to {}", ValuesOf(constraint.text), SpecOf(constraint.text)),
+      add(fmt::format("constrain {} to {}", ValuesOf(constraint.text),
+                      PartsOf(constraint.text).value),
           WhyConstrain(*r, constraint.text), {constraint.text});
       // Of two constraints on one value the first one counts.
-      const std::string values = constraint.text.substr(0, constraint.text.find('='));
-      if (is_first && constrained.insert(values).second) firsts.push_back(constraint.text);
+      const std::string_view values = PartsOf(constraint.text).name;
+      if (is_first && constrained.emplace(values).second) firsts.push_back(constraint.text);
       is_first = false;
     }
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "configs/name_value.h"
 #include "configs/number_text.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
@@ -24,28 +25,22 @@
 namespace tpusim::tools {
 namespace {
 
-// "NAME=" and what is behind it, split at the last '='; nothing without a name.
-std::optional<std::pair<std::string, std::string>> NameAndRest(const std::string& text) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return std::nullopt;
-  return std::pair(text.substr(0, equals), text.substr(equals + 1));
-}
-
 // LOOP=N
 std::optional<std::pair<std::string, int64_t>> ParseTripCount(const std::string& text) {
-  const auto parts = NameAndRest(text);
-  const int64_t count = parts ? configs::NumberIn<int64_t>(parts->second).value_or(-1) : -1;
+  const auto parts = configs::ParseNameAndValue(text);
+  const int64_t count = parts ? configs::NumberIn<int64_t>(parts->value).value_or(-1) : -1;
   if (count < 0) return std::nullopt;
-  return std::pair(parts->first, count);
+  return std::pair(std::string(parts->name), count);
 }
 
 // NAME=k or NAME=longest.
 std::optional<std::pair<std::string, std::string>> ParseBranch(const std::string& text) {
-  auto parts = NameAndRest(text);
-  const bool good = parts && !parts->second.empty() &&
-                    (parts->second == "longest" ||
-                     parts->second.find_first_not_of("0123456789") == std::string::npos);
-  return good ? std::move(parts) : std::nullopt;
+  const auto parts = configs::ParseNameAndValue(text);
+  const bool good = parts && !parts->value.empty() &&
+                    (parts->value == "longest" ||
+                     parts->value.find_first_not_of("0123456789") == std::string_view::npos);
+  if (!good) return std::nullopt;
+  return std::pair(std::string(parts->name), std::string(parts->value));
 }
 
 // FLOPs or bytes: 1e12 is easier to write than its digits.
@@ -71,11 +66,11 @@ std::optional<Picoseconds> ParseTime(const std::string& text) {
 
 // NAME=FLOPS,BYTES or NAME=TIME or NAME=FLOPS,BYTES,TIME
 std::optional<kernels::NamedCost> ParseKernelCost(const std::string& text) {
-  const auto named = NameAndRest(text);
+  const auto named = configs::ParseNameAndValue(text);
   if (!named) return std::nullopt;
   kernels::NamedCost parsed;
-  parsed.name = named->first;
-  std::vector<std::string> parts = absl::StrSplit(named->second, ',');
+  parsed.name = named->name;
+  std::vector<std::string> parts = absl::StrSplit(std::string(named->value), ',');
   if (parts.size() % 2 == 1) {
     parsed.cost.time = ParseTime(parts.back());
     if (!parsed.cost.time) return std::nullopt;
@@ -92,16 +87,16 @@ std::optional<kernels::NamedCost> ParseKernelCost(const std::string& text) {
 
 // NAME=TIME or NAME=TIME,LATENCY
 std::optional<cost::StatedCost> ParseCost(const std::string& text) {
-  const auto named = NameAndRest(text);
+  const auto named = configs::ParseNameAndValue(text);
   if (!named) return std::nullopt;
   const std::pair<std::string, std::string> times =
-      absl::StrSplit(named->second, absl::MaxSplits(',', 1));
-  const bool has_latency = named->second.find(',') != std::string::npos;
+      absl::StrSplit(std::string(named->value), absl::MaxSplits(',', 1));
+  const bool has_latency = named->value.find(',') != std::string_view::npos;
   const std::optional<Picoseconds> time = ParseTime(times.first);
   const std::optional<Picoseconds> latency =
       has_latency ? ParseTime(times.second) : std::optional(Picoseconds(0));
   if (!time || !latency) return std::nullopt;
-  return cost::StatedCost{named->first, *time, *latency};
+  return cost::StatedCost{std::string(named->name), *time, *latency};
 }
 
 // Texts that `parse` takes for an optional value; of others the parser says what they are not.

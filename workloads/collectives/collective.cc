@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "configs/memory.h"
+#include "configs/name_value.h"
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
@@ -214,12 +215,12 @@ const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision
 
 absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text) {
   AlgorithmOverride parsed;
-  const size_t equals = text.find('=');
-  if (equals != std::string::npos) parsed.kind = text.substr(0, equals);
-  parsed.name = equals == std::string::npos ? text : text.substr(equals + 1);
+  const auto parts = configs::ParseNameAndValue(text);
+  if (parts) parsed.kind = parts->name;
+  parsed.name = parts ? parts->value : text;
   std::vector<std::string> kinds = KindNames();
   std::erase(kinds, KindName(CollectiveKind::kPermute));
-  if (equals != std::string::npos && std::ranges::find(kinds, parsed.kind) == kinds.end()) {
+  if (parts && std::ranges::find(kinds, parsed.kind) == kinds.end()) {
     return UserError(fmt::format("no collective \"{}\" with a choice of algorithms; these have: {}",
                                  parsed.kind, configs::Join(kinds, ", ")));
   }

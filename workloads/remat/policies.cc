@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "configs/name_value.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -216,11 +217,10 @@ std::string_view ToString(Policy policy) {
 }
 
 absl::StatusOr<StatedPolicy> ParseStatedPolicy(std::string_view text) {
-  const size_t equals = text.rfind('=');
-  if (equals != std::string_view::npos && equals > 0) {
+  if (const auto parts = configs::ParseNameAndValue(text)) {
     for (const Policy policy : kPolicies) {
-      if (text.substr(equals + 1) == ToString(policy)) {
-        return StatedPolicy{std::string(text.substr(0, equals)), policy, std::string(text)};
+      if (parts->value == ToString(policy)) {
+        return StatedPolicy{std::string(parts->name), policy, std::string(text)};
       }
     }
   }

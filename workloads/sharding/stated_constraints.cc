@@ -25,12 +25,22 @@ std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+// Where a text in quotes ends that begins at `first`, as keys of dictionaries stand in names:
+// params['up,1']. `first` itself: nothing begins there.
+size_t EndOfQuoted(std::string_view text, size_t first) {
+  const char c = text[first];
+  if ((c != '\'' && c != '"') || first == 0 || text[first - 1] != '[') return first;
+  const size_t end = text.find(std::string{c, ']'}, first + 1);
+  return end == std::string_view::npos ? first : end;
+}
+
 // Parts between commas that stand in no brackets; a comma at the end is allowed.
 std::vector<std::string_view> Parts(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    i = EndOfQuoted(text, i);
     const char c = text[i];
     if (c == '(' || c == '{' || c == '[') ++depth;
     if (c == ')' || c == '}' || c == ']') --depth;
@@ -79,6 +89,28 @@ std::optional<std::vector<std::string>> PrintedEntry(std::string_view text) {
     axes.emplace_back(part);
   }
   return axes;
+}
+
+// A sharding as it is written.
+struct Written {
+  std::vector<std::vector<std::string>> dims;
+  bool is_spec = false;
+};
+
+std::optional<Written> ParseWritten(std::string_view text) {
+  text = Trim(text);
+  Written written;
+  std::optional<std::string_view> inside = Inside(text, "[", ']');
+  written.is_spec = !inside;
+  if (!inside) inside = Inside(text, "PartitionSpec(", ')');
+  if (!inside) inside = Inside(text, "P(", ')');
+  if (!inside) return std::nullopt;
+  for (const std::string_view part : Parts(*inside)) {
+    auto dim = written.is_spec ? SpecEntry(part) : PrintedEntry(part);
+    if (!dim) return std::nullopt;
+    written.dims.push_back(*std::move(dim));
+  }
+  return written;
 }
 
 std::optional<int64_t> Number(std::string_view text) {
@@ -160,30 +192,28 @@ absl::StatusOr<Sharding> ShardingOf(std::string_view option, const StatedConstra
   return sharding;
 }
 
+std::optional<configs::NameAndValue> ParseValueAndSharding(std::string_view text) {
+  return configs::ParseNameAndValue(
+      text, [](std::string_view value) { return ParseWritten(value).has_value(); });
+}
+
 absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text) {
   const absl::Status malformed = UserError(
       fmt::format("\"{}\" is not VALUE=SHARDING, such as \"dot_general.3=P('x', None)\" or "
                   "\"dot_general.3,dot_general.9=[{{x}}, {{}}]\"",
                   text));
+  const auto parts = ParseValueAndSharding(text);
+  if (!parts) return malformed;
+  Written written = *ParseWritten(parts->value);
   StatedConstraint stated;
+  stated.dims = std::move(written.dims);
+  stated.is_spec = written.is_spec;
   stated.text = text;
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) return malformed;
-  for (const std::string_view value : Parts(text.substr(0, equals))) {
+  for (const std::string_view value : Parts(parts->name)) {
     if (value.empty()) return malformed;
     stated.values.emplace_back(value);
   }
-  const std::string_view sharding = Trim(text.substr(equals + 1));
-  std::optional<std::string_view> inside = Inside(sharding, "[", ']');
-  stated.is_spec = !inside;
-  if (!inside) inside = Inside(sharding, "PartitionSpec(", ')');
-  if (!inside) inside = Inside(sharding, "P(", ')');
-  if (!inside || stated.values.empty()) return malformed;
-  for (const std::string_view part : Parts(*inside)) {
-    auto dim = stated.is_spec ? SpecEntry(part) : PrintedEntry(part);
-    if (!dim) return malformed;
-    stated.dims.push_back(*std::move(dim));
-  }
+  if (stated.values.empty()) return malformed;
   return stated;
 }
 

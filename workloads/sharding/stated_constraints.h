@@ -9,12 +9,14 @@
 #ifndef TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
 #define TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "configs/name_value.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/sharding.h"
 
@@ -29,6 +31,9 @@ struct StatedConstraint {
   bool is_spec = false;  // a PartitionSpec: dimensions that it leaves out are whole
   std::string text;      // all of it, for messages
 };
+
+// VALUE and SHARDING of a text; nothing: it has another form.
+std::optional<configs::NameAndValue> ParseValueAndSharding(std::string_view text);
 
 // Error: the text has another form.
 absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text);

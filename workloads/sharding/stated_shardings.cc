@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "configs/name_value.h"
 #include "configs/names.h"
 #include "configs/number_text.h"
 #include "configs/status_macros.h"
@@ -141,11 +142,10 @@ absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text) {
     const size_t end = std::min(text.find(','), text.size());
     const std::string_view axis = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t equals = axis.find('=');
-    if (equals == std::string_view::npos || equals == 0) return malformed;
-    const auto size = configs::NumberIn<int64_t>(axis.substr(equals + 1));
-    const std::string name(axis.substr(0, equals));
+    const auto parts = configs::ParseNameAndValue(axis);
+    const auto size = parts ? configs::NumberIn<int64_t>(parts->value) : std::nullopt;
     if (!size || *size < 1) return malformed;
+    const std::string name(parts->name);
     if (std::ranges::find(axes, name, &MeshAxis::name) != axes.end()) return malformed;
     axes.push_back({name, *size});
   }

@@ -31,6 +31,20 @@ TEST(StatedConstraintText, AsItIsPrinted) {
   EXPECT_THAT(c.dims, ElementsAre(ElementsAre("x:(1)2", "y"), ElementsAre()));
 }
 
+// Names are the program's own, keys of dictionaries among them; so are those of axes.
+TEST(StatedConstraintText, NamesHaveAnyCharacters) {
+  for (const char* name : {"params['w=1']", "params['=P()']", "params['a,b']", "params['a),b']",
+                           "params['[x,y']", "params['it's, so']", "a=b", "params[\"q',r\"]"}) {
+    const StatedConstraint c = StatedOf(std::string(name) + "=P('x', None)");
+    EXPECT_THAT(c.values, ElementsAre(name));
+    EXPECT_THAT(c.dims, ElementsAre(ElementsAre("x"), ElementsAre()));
+    EXPECT_THAT(StatedOf(std::string(name) + ",y=[{x}]").values, ElementsAre(name, "y"));
+  }
+  EXPECT_THAT(StatedOf("w=1=P('x=2', ('=', 'y'))").dims,
+              ElementsAre(ElementsAre("x=2"), ElementsAre("=", "y")));
+  EXPECT_THAT(StatedOf("w=1=P('x=2', ('=', 'y'))").values, ElementsAre("w=1"));
+}
+
 TEST(StatedConstraintText, OtherFormsAreRefused) {
   for (const char* text : {"", "a", "=P()", "a=", "a=x", "a=P(x)", "a=P('x'", "a=[x]", "a=[{x}",
                            "a,=P(", "a=P('x\")", "a=P('')"}) {

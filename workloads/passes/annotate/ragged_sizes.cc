@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "absl/strings/str_split.h"
+#include "configs/name_value.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -140,11 +141,11 @@ void AssumeCapped(const Instruction& i, const Records& records) {
 }  // namespace
 
 std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  const auto parts = configs::ParseNameAndValue(text);
+  if (!parts) return std::nullopt;
   RaggedOverride entry;
-  entry.name = text.substr(0, equals);
-  const std::string list = text.substr(equals + 1);
+  entry.name = parts->name;
+  const std::string list(parts->value);
   if (list == "uniform") return entry;
   double sum = 0;
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(list, ','))) {
