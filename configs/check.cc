@@ -1,13 +1,24 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 
+#include "configs/check_handler.h"
 #include "configs/status_macros.h"
 
 namespace tpusim {
+namespace {
+
+void (*check_handler)(const std::string& what) = nullptr;
+
+}  // namespace
+
+void SetCheckHandler(void (*handler)(const std::string& what)) { check_handler = handler; }
 
 void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "tpusim: internal error at %s:%d: %s (%s)\n", file, line, message.c_str(),
-               condition);
+  const std::string what = fmt::format("{}:{}: {} ({})", file, line, message, condition);
+  if (check_handler != nullptr) check_handler(what);
+  std::fprintf(stderr, "tpusim: internal error at %s\n", what.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -1,10 +1,12 @@
 #include "tools/tpusim/children.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,22 @@ TEST(InChildrenTest, NobodyWaitsForTheOldest) {
   EXPECT_EQ(heard, (std::vector<size_t>{1, 2, 3, 4}));
   ::close(fds[0]);
   ::close(fds[1]);
+}
+
+// The parent tells what went wrong, once: the child prints nothing.
+TEST(InChildrenTest, WhatIsBrokenIsTheAnswer) {
+  testing::internal::CaptureStderr();
+  const auto results =
+      InChildren({[]() -> absl::StatusOr<std::string> { throw std::runtime_error("thrown"); },
+                  []() -> absl::StatusOr<std::string> {
+                    TPUSIM_CHECK(1 + 1 == 3, "sums");
+                    return "";
+                  }},
+                 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(results[0].status(), absl::InternalError("thrown"));
+  EXPECT_EQ(results[1].status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(Message(results[1].status()), testing::EndsWith(": sums (1 + 1 == 3)"));
 }
 
 // But for the signal that the system sends where memory ends.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include "configs/status_macros.h"
@@ -57,6 +58,22 @@ TEST(WorkersTest, ErrorsAndLongAnswersComeThrough) {
   EXPECT_EQ(Message(workers.Wait(kLong)->answer.status()), "it is bad");
   ASSERT_TRUE(workers.Ask(2, std::string(1 << 20, 'q')).ok());
   EXPECT_EQ(workers.Wait(kLong)->answer->size(), size_t{3} << 20);
+}
+
+TEST(WorkersTest, WhatIsBrokenIsTheAnswer) {
+  testing::internal::CaptureStderr();
+  Workers workers(2, [](const std::string& question) -> absl::StatusOr<std::string> {
+    if (question == "throw") throw std::runtime_error("thrown");
+    TPUSIM_CHECK(question == "live", "question");
+    return question;
+  });
+  ASSERT_TRUE(workers.Ask(1, "throw").ok());
+  EXPECT_EQ(workers.Wait(kLong)->answer.status(), absl::InternalError("thrown"));
+  ASSERT_TRUE(workers.Ask(2, "live").ok());
+  EXPECT_EQ(workers.Wait(kLong)->answer.value(), "live");
+  ASSERT_TRUE(workers.Ask(3, "break").ok());
+  EXPECT_EQ(workers.Wait(kLong)->answer.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(WorkersTest, OneThatDiesIsReplaced) {

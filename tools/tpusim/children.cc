@@ -11,9 +11,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <utility>
 
+#include "configs/check_handler.h"
 #include "configs/status_macros.h"
 #include "tools/tpusim/out_of_memory.h"
 
@@ -26,9 +28,6 @@ struct Child {
   pid_t pid = -1;
   std::FILE* answer = nullptr;
 };
-
-// Of a child that found no memory: it says nothing, its parent does.
-constexpr int kExitWithoutMemory = 3;
 
 // The first byte is the status code.
 bool WriteAnswer(const absl::StatusOr<std::string>& result, std::FILE* file) {
@@ -64,11 +63,12 @@ absl::StatusOr<Child> StartChild(const Task& task) {
     return UserError(fmt::format("cannot start a process: {}", why));
   }
   if (child.pid == 0) {
-    // No answer is awaited once the parent was told to stop.
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    SetOutOfMemoryHandler([] { ::_exit(kExitWithoutMemory); });
+    bool written = false;
+    AnswerInChild(task, [&](const absl::StatusOr<std::string>& result) {
+      written = WriteAnswer(result, child.answer);
+    });
     // Without the parent's exit handlers.
-    ::_exit(WriteAnswer(task(), child.answer) ? 0 : 1);
+    ::_exit(written ? 0 : 1);
   }
   return child;
 }
@@ -127,6 +127,26 @@ std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tas
     running.erase(found);
   }
   return results;
+}
+
+void AnswerInChild(const Task& task,
+                   const std::function<void(const absl::StatusOr<std::string>&)>& answer) {
+  static const std::function<void(const absl::StatusOr<std::string>&)>* current = nullptr;
+  current = &answer;
+  // No answer is awaited once the parent was told to stop.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  SetOutOfMemoryHandler([] { ::_exit(kExitWithoutMemory); });
+  SetCheckHandler([](const std::string& what) {
+    (*current)(absl::InternalError(what));
+    ::_exit(0);
+  });
+  absl::StatusOr<std::string> result = absl::InternalError("");
+  try {
+    result = task();
+  } catch (const std::exception& error) {
+    result = absl::InternalError(error.what());
+  }
+  answer(result);
 }
 
 int Processors() {

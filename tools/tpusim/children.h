@@ -31,6 +31,13 @@ using OnEnd = std::function<void(const TaskEnd& end)>;
 std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel,
                                                     const OnEnd& on_end = nullptr);
 
+// In a process that was forked for it: `answer` hears what has come of the task. Exceptions and
+// broken invariants are answers as well, so that the parent tells them, once. The process ends
+// where memory ends, with kExitWithoutMemory, and with its parent.
+inline constexpr int kExitWithoutMemory = 3;
+void AnswerInChild(const Task& task,
+                   const std::function<void(const absl::StatusOr<std::string>&)>& answer);
+
 // Processors that this process may use, at least 1.
 int Processors();
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,12 +14,10 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/out_of_memory.h"
+#include "tools/tpusim/children.h"
 
 namespace tpusim::tools {
 namespace {
-
-constexpr int kExitWithoutMemory = 3;
 
 // A text is its length and its bytes; an answer has a status code in front.
 constexpr size_t kHead = sizeof(uint64_t);
@@ -100,10 +97,14 @@ bool Workers::busy() const {
 
 void Workers::Serve(int from, int to) {
   while (const std::optional<std::string> question = ReadText(from)) {
-    const absl::StatusOr<std::string> answer = answer_(*question);
-    std::string text(1, static_cast<char>(answer.status().code()));
-    text += answer.ok() ? *answer : Message(answer.status());
-    if (!WriteText(to, text)) break;
+    bool written = false;
+    AnswerInChild([&] { return answer_(*question); },
+                  [&](const absl::StatusOr<std::string>& answer) {
+                    std::string text(1, static_cast<char>(answer.status().code()));
+                    text += answer.ok() ? *answer : Message(answer.status());
+                    written = WriteText(to, text);
+                  });
+    if (!written) break;
   }
   ::_exit(0);
 }
@@ -123,8 +124,6 @@ absl::Status Workers::Begin(Worker& worker) {
     return UserError(fmt::format("cannot start a process: {}", why));
   }
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    SetOutOfMemoryHandler([] { ::_exit(kExitWithoutMemory); });
     ::close(ends[0]);
     Serve(ends[1], ends[1]);
   }

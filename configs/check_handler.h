@@ -1,0 +1,15 @@
+// Who hears of broken invariants (TPUSIM_CHECK).
+#ifndef TPUSIM_CONFIGS_CHECK_HANDLER_H_
+#define TPUSIM_CONFIGS_CHECK_HANDLER_H_
+
+#include <string>
+
+namespace tpusim {
+
+// In a process that answers to another one, which tells it, nothing is printed: `handler` hears
+// what was broken where. It must not return.
+void SetCheckHandler(void (*handler)(const std::string& what));
+
+}  // namespace tpusim
+
+#endif  // TPUSIM_CONFIGS_CHECK_HANDLER_H_
