@@ -272,6 +272,21 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   return options;
 }
 
+void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
+  const auto& [overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
+               costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
+               algorithms, donate, passes, explain, verify_passes, pass_timings, quiet, verbose] =
+      flags;
+  digest.Add(overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
+             costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
+             algorithms, donate, passes, verify_passes);
+}
+
+void AddTo(configs::Digest& digest, const MachineFlags& flags) {
+  const auto& [fold, detail, slow, links, max_events] = flags;
+  digest.Add(fold, detail, slow, links, max_events);
+}
+
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option(
          "--fold", flags.fold,

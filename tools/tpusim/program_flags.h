@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/digest.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/command.h"
 #include "workloads/compiler/compile.h"
@@ -63,6 +64,12 @@ struct MachineFlags {
   int64_t exact_under = sim::kDefaultExactUnder;
 };
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
+
+// What is equal for flags that make the same program, or the same machine, of the same file. All
+// members count but those that say what is shown: one that is added does not compile until it is
+// taken in.
+void AddTo(configs::Digest& digest, const ProgramFlags& flags);
+void AddTo(configs::Digest& digest, const MachineFlags& flags);
 
 // The flags as the compiler takes them.
 compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags);

@@ -86,6 +86,10 @@ class BranchAndBound {
 
   // What to judge next. Nothing: all is done, or verdicts are awaited (waiting() says how many).
   std::optional<Candidate> Next();
+  // Whether a verdict that comes from elsewhere goes with the bounds of the candidate.
+  bool Believes(const Candidate& candidate, const Verdict& verdict) const {
+    return CheckBounds(candidate, verdict).ok();
+  }
   // Error, one of ours: a bound was above what was simulated.
   absl::Status Tell(const Candidate& candidate, const Verdict& verdict);
   int64_t awaited() const { return static_cast<int64_t>(awaited_.size()); }
@@ -128,6 +132,7 @@ class BranchAndBound {
   bool TooLong(Picoseconds bound) const;
   // So short may something be that is not looked at.
   void LeaveOut(Picoseconds bound);
+  // Of what was simulated.
   absl::Status CheckBounds(const Candidate& candidate, const Verdict& verdict) const;
 
   const Space& space_;

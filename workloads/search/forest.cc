@@ -67,6 +67,10 @@ std::optional<Candidate> Forest::Next() {
   return std::nullopt;
 }
 
+bool Forest::Believes(const Candidate& candidate, const Verdict& verdict) const {
+  return trees_[static_cast<size_t>(candidate.form)].Believes(candidate, verdict);
+}
+
 absl::Status Forest::Tell(const Candidate& candidate, const Verdict& verdict) {
   const std::optional<Found> before = best();
   RETURN_IF_ERROR(trees_[static_cast<size_t>(candidate.form)].Tell(candidate, verdict));

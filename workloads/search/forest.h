@@ -30,6 +30,7 @@ class Forest {
   void SuggestNear(const Candidate& candidate);
   void Suggest(const Candidate& candidate);
   std::optional<Candidate> Next();
+  bool Believes(const Candidate& candidate, const Verdict& verdict) const;
   absl::Status Tell(const Candidate& candidate, const Verdict& verdict);
   Picoseconds Cutoff() const { return trees_.front().Cutoff(); }
   std::optional<Found> best() const;

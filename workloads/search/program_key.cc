@@ -1,34 +1,14 @@
 #include "workloads/search/program_key.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <unordered_map>
 
-#include "absl/hash/hash.h"
+#include "configs/digest.h"
 
 namespace tpusim::search {
-namespace {
-
-// Two hashes of 64 bits with seeds of their own: of millions of programs no two have both alike.
-class Digest {
- public:
-  template <typename T>
-  void Add(const T& value) {
-    first_ = absl::HashOf(first_, value);
-    second_ = absl::HashOf(value, second_, kSecond);
-  }
-  std::string Text() const { return fmt::format("{:x}:{:x}", first_, second_); }
-
- private:
-  static constexpr uint64_t kSecond = 0x9e3779b97f4a7c15;
-  uint64_t first_ = 0, second_ = kSecond;
-};
-
-}  // namespace
 
 std::string ProgramKey(const hlo::Module& module, const std::vector<int64_t>& device_of_partition) {
-  Digest digest;
+  configs::Digest digest;
   digest.Add(device_of_partition);
   std::unordered_map<const hlo::Computation*, int64_t> computations;
   std::unordered_map<const hlo::Instruction*, int64_t> values;

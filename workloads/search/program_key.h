@@ -12,7 +12,7 @@ namespace tpusim::search {
 
 // Equal for modules that the compiler makes the same of, on the same devices: all but names of
 // values and places in the source. Frontend attributes count: passes read what the partitioner
-// notes there. Of one process and its children; two hashes of 64 bits.
+// notes there. It is the same in every process.
 std::string ProgramKey(const hlo::Module& module, const std::vector<int64_t>& device_of_partition);
 
 }  // namespace tpusim::search

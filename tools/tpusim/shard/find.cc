@@ -1,23 +1,20 @@
 #include "tools/tpusim/shard/find.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "configs/chip_schema.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
-#include "tools/tpusim/producer.h"
 #include "tools/tpusim/shard/judge.h"
+#include "tools/tpusim/shard/key.h"
 #include "tools/tpusim/shard/store.h"
 #include "tools/tpusim/stopwatch.h"
 #include "tools/tpusim/workers.h"
@@ -40,6 +37,8 @@ const char* const kAxes[] = {"data", "model"};
 // What the worker is asked for the program as it is.
 constexpr char kAsItIs[] = "as it is";
 constexpr double kSecondsOfNews = 2;
+// What is known may be lost for so long, where the process is killed.
+constexpr double kSecondsUnwritten = 0.2;
 
 absl::StatusOr<std::vector<search::StatedDims>> StatedDimsOf(const std::vector<std::string>& all) {
   std::vector<search::StatedDims> stated;
@@ -97,36 +96,9 @@ absl::StatusOr<std::vector<sharding::MeshAxis>> MeshOf(const FindProblem& proble
   return own.axes;
 }
 
-// What verdicts depend on.
-absl::StatusOr<std::string> SearchName(const FindProblem& problem) {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadText(problem.options.workload));
-  const ProgramFlags& program = problem.options.program;
-  const MachineFlags& machine = problem.options.machine;
-  std::string said = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {}", problem.options.keeps_constraints, program.recompile,
-      program.xla_flags, program.kernel_time, program.mesh, program.device_order, program.donate,
-      program.passes, machine.fold, machine.detail, machine.max_events);
-  for (const std::vector<std::string>* words :
-       {&program.overrides, &program.trip_counts, &program.branches, &program.kernel_costs,
-        &program.ragged, &program.constraints, &program.remat, &program.donated, &program.kept,
-        &program.algorithms, &machine.slow, &machine.links}) {
-    said += fmt::format("|{}", fmt::join(*words, "\n"));
-  }
-  for (const configs::Config* config :
-       {&problem.config, problem.compiled_for ? &*problem.compiled_for : &problem.config}) {
-    for (const configs::Parameter& parameter : configs::ChipParameters()) {
-      said += fmt::format(" {}", parameter.get(config->chip));
-    }
-    said += fmt::format("|{} x {}", fmt::join(config->topology.shape(), "x"), config->devices());
-  }
-  const std::hash<std::string> hash;
-  return fmt::format("{} on {} by {} {:x}:{:x}", NameOf(problem.options.workload),
-                     problem.config.name, ThisProducer().version, hash(bytes), hash(said));
-}
-
 class Search {
  public:
-  Search(const FindProblem& problem, std::optional<VerdictStore> store)
+  Search(const FindProblem& problem, std::unique_ptr<VerdictStore> store)
       : problem_(problem),
         store_(std::move(store)),
         rates_(RatesOf(problem)),
@@ -147,9 +119,17 @@ class Search {
       if (const std::optional<Workers::Reply> reply = workers_.Wait(wait)) {
         RETURN_IF_ERROR(Hear(*reply));
       }
+      if (store_ && clock_.Seconds() >= written_ + kSecondsUnwritten) {
+        written_ = clock_.Seconds();
+        RETURN_IF_ERROR(store_->Write());
+      }
       SayHowFar();
     }
     if (said_ > 0 && !problem_.options.program.verbose) ShowProgress("");
+    if (store_) RETURN_IF_ERROR(store_->Write());
+    if (store_ && !problem_.options.program.quiet && !store_->Damage().empty()) {
+      PrintWarnings({store_->Damage()});
+    }
     outcome_.stopped = workers_.busy();
     outcome_.seconds = clock_.Seconds();
     outcome_.tally = tree_.tally();
@@ -204,9 +184,11 @@ class Search {
       const std::optional<Candidate> next = tree_.Next();
       if (!next) break;
       if (store_) {
-        const std::optional<Verdict> known =
-            store_->Find(ToString(problem_.program, SpaceOf(problem_, *next), *next));
-        if (known && Suffices(*known)) {
+        const std::string statements = StatementsKey(problem_, *next);
+        const std::optional<Verdict> known = store_->Find(statements);
+        if (known && !tree_.Believes(*next, *known)) {
+          store_->Reject(statements);
+        } else if (known && Suffices(*known)) {
           RETURN_IF_ERROR(tree_.Tell(*next, *known));
           continue;
         }
@@ -242,8 +224,9 @@ class Search {
     RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
     // What it is equal to may not be a candidate of the next search.
     if (!store_ || verdict.equal) return absl::OkStatus();
-    return store_->Add(ToString(problem_.program, SpaceOf(problem_, candidate), candidate),
-                       verdict);
+    store_->Add(StatementsKey(problem_, candidate),
+                ToString(problem_.program, SpaceOf(problem_, candidate), candidate), verdict);
+    return absl::OkStatus();
   }
 
   void SayHowFar() {
@@ -267,14 +250,14 @@ class Search {
   }
 
   const FindProblem& problem_;
-  std::optional<VerdictStore> store_;
+  const std::unique_ptr<VerdictStore> store_;   // null: none
   const std::vector<search::RateBound> rates_;  // by form
   search::Forest tree_;
   std::unique_ptr<Judge> judge_;
   Workers workers_;
   const std::vector<Candidate> own_;  // what the program itself says; a mesh has one at least
   const Stopwatch clock_;
-  double said_ = 0;
+  double said_ = 0, written_ = 0;
   int64_t tag_ = 0, as_it_is_ = -1;
   std::map<int64_t, Candidate> asked_;
   FindOutcome outcome_;
@@ -335,12 +318,10 @@ double FindOutcome::gap() const {
 }
 
 absl::StatusOr<FindOutcome> Find(const FindProblem& problem) {
-  std::optional<VerdictStore> store;
+  std::unique_ptr<VerdictStore> store;
   if (!problem.options.store.empty()) {
-    ASSIGN_OR_RETURN(std::string name, SearchName(problem));
-    ASSIGN_OR_RETURN(VerdictStore opened,
-                     VerdictStore::Open(problem.options.store, std::move(name)));
-    store = std::move(opened);
+    ASSIGN_OR_RETURN(std::string search, SearchKey(problem));
+    ASSIGN_OR_RETURN(store, VerdictStore::Open(problem.options.store, std::move(search)));
   }
   return Search(problem, std::move(store)).Run();
 }

@@ -1,16 +1,26 @@
 // Verdicts in an SQLite file: a search that is repeated or goes on asks for no verdict twice.
 //
-//   table verdicts (search, candidate, kind, bound_ps, step_ps, peak_bytes, equal, why)
+//   table verdicts (search, statements, candidate, kind, bound_ps, step_ps, peak_bytes, program,
+//                   why, checksum)
 //
-// `search` tells what a verdict depends on: the program's bytes, the slice, the options, the
-// version of tpusim. `candidate` is search::ToString. One file holds any number of searches.
+// `search` and `statements` are what a verdict depends on (key.h); `candidate` says the same to
+// people. One file holds any number of searches, also of other builds.
+//
+// A checksum is over all of a row: one in which something has changed is no row, and neither is one
+// that says what no verdict can be, or what the search knows to be wrong. Such rows are removed,
+// done again, and counted. A file that SQLite calls damaged is an error that names the command
+// which saves what can be read: no row of it is changed. As in the store of tpusim.search there is
+// no write-ahead log: the store is one file. One that was begun and has got no row is removed.
 #ifndef TPUSIM_TOOLS_TPUSIM_SHARD_STORE_H_
 #define TPUSIM_TOOLS_TPUSIM_SHARD_STORE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,13 +33,25 @@ namespace tpusim::tools {
 
 class VerdictStore {
  public:
-  // Made if it is not there. Errors: not to be opened or written, a file of something else.
-  static absl::StatusOr<VerdictStore> Open(const std::string& path, std::string search);
+  // Made if it is not there. Errors: not to be opened or written, damaged, a file of something
+  // else.
+  static absl::StatusOr<std::unique_ptr<VerdictStore>> Open(const std::string& path,
+                                                            std::string search);
+  ~VerdictStore();
+  VerdictStore(const VerdictStore&) = delete;
+  VerdictStore& operator=(const VerdictStore&) = delete;
 
   // What is known of a candidate.
-  std::optional<search::Verdict> Find(const std::string& candidate) const;
-  // Error: the disk is full, and the like.
-  absl::Status Add(const std::string& candidate, const search::Verdict& verdict);
+  std::optional<search::Verdict> Find(const std::string& statements) const;
+  // A verdict that was found and is wrong: it counts as damaged.
+  void Reject(const std::string& statements);
+  // It is written with the next ones: a disk takes longer for a row than a search for a verdict.
+  void Add(const std::string& statements, const std::string& candidate,
+           const search::Verdict& verdict);
+  // All that was added, at once. Error: the disk is full, and the like.
+  absl::Status Write();
+  // What could not be used, in a line; "" = all could.
+  std::string Damage() const;
 
  private:
   struct Close {
@@ -38,16 +60,33 @@ class VerdictStore {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const;
   };
+  using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+  struct Row {
+    std::string statements, candidate;
+    search::Verdict verdict;
+  };
+
   VerdictStore(std::string path, std::string search)
       : path_(std::move(path)), search_(std::move(search)) {}
+  absl::Status Begin();
   absl::Status Execute(const char* sql);
+  absl::StatusOr<Statement> Prepare(const char* sql);
+  absl::StatusOr<std::string> Ask(const char* sql);  // the first column of all rows, by lines
+  absl::Status MakeTable();
+  absl::Status Insert(const Row& row);
   absl::Status Read();
   absl::Status Error() const;
+  absl::Status Damaged(const std::string& said) const;
+  absl::Status NoStore() const;
 
-  std::string path_, search_;
+  const std::string path_, search_;
+  bool is_new_ = false;
   std::unique_ptr<sqlite3, Close> db_;
-  std::unique_ptr<sqlite3_stmt, Finalize> insert_;
+  Statement insert_;
   std::unordered_map<std::string, search::Verdict> known_;  // of this search
+  std::vector<Row> unwritten_;
+  int64_t damaged_ = 0, of_another_version_ = 0;  // rows
 };
 
 }  // namespace tpusim::tools
