@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import re
 import shlex
 import sqlite3
@@ -38,6 +39,38 @@ def test_it_finds_what_an_exhaustive_search_finds(run, name: str):
     assert bounded["lower_bound_ns"] == best
     for answer in (bounded, everything):
         assert counted(answer) == answer["choices"]
+
+
+def restriction(chosen: random.Random, answer: dict) -> list[str]:
+    """Options that fix dimensions of one or two arguments, each open, whole or split by an axis."""
+    best = answer["found"][0]
+    options = []
+    for name in chosen.sample(sorted(best["arguments"]), min(2, len(best["arguments"]))):
+        axes = [repr(axis) for axis in best["mesh"]]
+        chosen.shuffle(axes)
+        entries = [chosen.choice(("?", "None", *axes[:1])) for _ in best["arguments"][name]]
+        # An axis splits one dimension of an argument.
+        for at, entry in enumerate(entries):
+            entries[at] = "?" if entry in axes and entry in entries[:at] else entry
+        options += ["--fix", f"{name}=P({', '.join(entries)})"]
+    return options
+
+
+@pytest.mark.parametrize("name", ["matmul_square", "mlp_two_layers", "contract", "batch_roll"])
+def test_no_restriction_is_shorter_than_what_is_certified(run, name: str):
+    answer = shard(run, name)
+    assert answer["gap"] == 0
+    assert answer["left_out"] == []
+    chosen, found = random.Random(name), 0
+    while found < 3:
+        done = run("shard", example(name), *restriction(chosen, answer), "--json")
+        if done.returncode == 1:
+            nothing = ("no sharding is left", "cannot be split", "nothing is possible")
+            assert any(why in done.stderr for why in nothing), done.stderr
+            continue
+        (fixed,) = json.loads(done.stdout)["slices"]
+        assert fixed["found"][0]["step_time_ns"] >= answer["lower_bound_ns"]
+        found += 1
 
 
 def test_what_is_found_runs_as_it_says(run, report_of):

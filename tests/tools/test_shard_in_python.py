@@ -334,3 +334,65 @@ def test_what_cannot_be_is_one_line(given, said):
     with pytest.raises(tpusim.Error, match=said) as raised:
         tpusim.shard(mlp, PARAMS, X, **{"config": CONFIG, "jobs": 1, **given})
     assert "\n" not in str(raised.value)
+
+
+def test_the_batch_is_decided_however_few_its_rows(tmp_path: pathlib.Path):
+    """Eight rows against weights of 32 MiB, as in decoding."""
+    mesh = AbstractMesh((2, 4), ("data", "model"))
+
+    def layer(x, weights):
+        return jax.nn.relu(x @ weights[0]) @ weights[1], None
+
+    def step(up, down, x):
+        return jax.lax.scan(layer, x, (up, down))[0]
+
+    def sharded(shape, *spec):
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+    weights = sharded((4, 1024, 1024))
+    program = tmp_path / "step.pb"
+    x = sharded((8, 1024), "data")
+    tpusim.export(step, weights, weights, x, path=program, config="v5e-4x2")
+    found = tpusim.shard(program, jobs=1)
+    assert found.left_out == ()
+    assert found.gap == 0
+    for spec in (P("data", P.UNCONSTRAINED), P(("data", "model")), P(None, "model")):
+        fixed = tpusim.shard(program, jobs=1, fix={"x": spec})
+        assert fixed.found[0].step_time_ns >= found.best.step_time_ns
+
+
+def test_what_is_left_out_is_named():
+    """A dimension of few bytes, of no product: none of the choices, and named."""
+
+    def step(weights, x, table):
+        return x @ weights, table + 1
+
+    arrays = array(4096, 4096), array(4096, 4096), array(64, 3)
+    found = tpusim.shard(step, *arrays, config=CONFIG, jobs=1)
+    assert found.left_out == (sharding.LeftOut("table 0"),)
+    assert "no choices: table 0" in repr(found)
+    fixed = tpusim.shard(step, *arrays, config=CONFIG, jobs=1, fix={"table": P("data")})
+    assert fixed.left_out == ()
+    assert fixed.best.arguments["table"] == P("data")
+
+
+def test_names_have_any_characters():
+    """The value of an option says where the name before it ends."""
+    params = {"w=1": array(512, 1024), "a),b": array(1024, 512), "it's [x": array(512)}
+
+    def step(params, x):
+        return x @ params["w=1"] @ params["a),b"] + params["it's [x"]
+
+    found = tpusim.shard(step, params, X, config=CONFIG, jobs=1)
+    names = {f"params[{key!r}]" for key in params}
+    assert set(found.best.arguments) == names | {"x"}
+    stated = {name for name, _ in found.best.stated()}
+    assert stated == {name.replace("1", "*") for name in names} | {"x"}
+    assert found.report().step_time_ns == found.best.step_time_ns
+    spec = P("data", None)
+    fixed = tpusim.shard(step, params, X, config=CONFIG, jobs=1, fix={"params['w=1']": spec})
+    assert fixed.best.arguments["params['w=1']"] == P("data")
+    report = tpusim.simulate(
+        step, params, X, config=CONFIG, mesh={"x=1": 4}, shardings={"params['w=1']": P("x=1")}
+    )
+    assert report.step_time_ns > 0

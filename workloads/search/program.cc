@@ -136,9 +136,16 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
       ReadSeconds(*module, imported, trips, target.chip().hbm.bytes_per_second.value());
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
-  for (const auto& [name, reach] : form.decisions.products) {
+  form.work.assign(form.decisions.all.size(), 0);
+  double all = 0;
+  for (const auto& [name, seconds] : products.seconds) all += seconds;
+  for (const auto& [name, loops, reach] : form.decisions.products) {
     const auto found = products.seconds.find(name);
-    if (found != products.seconds.end()) form.products.push_back({name, found->second, reach});
+    if (found == products.seconds.end()) continue;
+    form.products.push_back({name, found->second, reach});
+    for (const int32_t decision : loops) {
+      form.work[static_cast<size_t>(decision)] += found->second / all;
+    }
   }
   for (const std::string& name : ProductsOfDevices(form.normalised)) {
     const auto found = products.seconds.find(name);
@@ -163,6 +170,7 @@ Form Donated(const Form& form) {
   donated.normalised = sharding::CopyOf(form.normalised);
   donated.decisions = form.decisions;
   donated.products = form.products;
+  donated.work = form.work;
   donated.read_seconds = form.read_seconds;
   return donated;
 }

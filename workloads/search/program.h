@@ -40,6 +40,8 @@ struct Form {
   sharding::NormalisedModule normalised;  // from which every candidate goes on
   sharding::Decisions decisions;
   std::vector<Product> products;
+  // By decision, the share of the time of all products that are split with it.
+  std::vector<double> work;
   // By argument, how long one device reads it from HBM; 0: not all of it, or not from there.
   std::vector<double> read_seconds;
 };

@@ -92,15 +92,59 @@ absl::Status CheckAxes(std::string_view option, const std::vector<StatedDim>& st
   return absl::OkStatus();
 }
 
-// Of the decisions of the space, the largest about the same dimensions of arguments by name.
+// Of `others`, the first decision about the same dimensions of arguments by name; -1: none is.
 int32_t LeaderOf(const sharding::Decisions& program, size_t decision,
-                 const std::vector<int32_t>& in_space) {
+                 const std::vector<int32_t>& others) {
   const std::vector<std::string>& names = program.all[decision].arguments;
-  for (size_t n = 0; n < in_space.size(); ++n) {
-    const std::vector<std::string>& others = program.all[in_space[n]].arguments;
-    if (std::ranges::is_permutation(names, others)) return static_cast<int32_t>(n);
+  for (const int32_t other : others) {
+    if (std::ranges::is_permutation(names, program.all[other].arguments)) return other;
   }
   return -1;
+}
+
+// The decisions that count by their bytes, and those that are fixed.
+std::vector<int32_t> WithBytes(const sharding::Decisions& program,
+                               const std::vector<StatedDim>& fixed, const SpaceOptions& options) {
+  Bytes most(0), most_of_arguments(0);
+  for (const sharding::Decision& decision : program.all) {
+    most = std::max(most, decision.bytes);
+    most_of_arguments = std::max(most_of_arguments, decision.argument_bytes);
+  }
+  std::vector<int32_t> decisions;
+  for (size_t d = 0; d < program.all.size() && decisions.size() < kMostDecisions; ++d) {
+    const sharding::Decision& decision = program.all[d];
+    const bool is_fixed = std::ranges::any_of(
+        fixed, [d](const StatedDim& dim) { return dim.decision == static_cast<int32_t>(d); });
+    if (is_fixed || Ratio(decision.bytes, most) >= options.least_share ||
+        Ratio(decision.argument_bytes, most_of_arguments) >= options.least_share) {
+      decisions.push_back(static_cast<int32_t>(d));
+    }
+  }
+  return decisions;
+}
+
+// And what would be left whole though it has work: in the order of the program.
+std::vector<int32_t> WithBatch(const sharding::Decisions& program,
+                               const std::vector<int32_t>& with_bytes,
+                               const SpaceOptions& options) {
+  const bool any_work = std::ranges::any_of(options.work, [](double work) { return work > 0; });
+  int64_t most_values = 0;
+  for (const sharding::Decision& decision : program.all) {
+    most_values = std::max(most_values, decision.values);
+  }
+  std::vector<int32_t> decisions = with_bytes;
+  for (size_t d = 0; d < program.all.size() && decisions.size() < kMostDecisions; ++d) {
+    const auto number = static_cast<int32_t>(d);
+    if (std::ranges::find(with_bytes, number) != with_bytes.end()) continue;
+    if (LeaderOf(program, d, with_bytes) >= 0) continue;
+    // An argument that nothing else has a dimension of tells nothing.
+    const int64_t values = program.all[d].values;
+    const bool is_batch =
+        any_work ? options.work[d] >= options.least_share : values > 1 && 2 * values >= most_values;
+    if (is_batch) decisions.push_back(number);
+  }
+  std::ranges::sort(decisions);
+  return decisions;
 }
 
 }  // namespace
@@ -132,29 +176,18 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
                    DimsOf("--forbid", options.forbidden, program));
   RETURN_IF_ERROR(CheckAxes("--fix", fixed, space.meshes_[0]));
   RETURN_IF_ERROR(CheckAxes("--forbid", forbidden, space.meshes_[0]));
-  const auto is_of = [](int32_t decision) {
-    return [decision](const StatedDim& dim) { return dim.decision == decision; };
-  };
-  Bytes most(0), most_of_arguments(0);
-  for (const sharding::Decision& decision : program.all) {
-    most = std::max(most, decision.bytes);
-    most_of_arguments = std::max(most_of_arguments, decision.argument_bytes);
-  }
+  Bytes most(0);
+  for (const sharding::Decision& decision : program.all) most = std::max(most, decision.bytes);
+  const std::vector<int32_t> with_bytes = WithBytes(program, fixed, options);
+  space.decisions_ = WithBatch(program, with_bytes, options);
   space.in_space_.assign(program.all.size(), -1);
-  for (size_t d = 0; d < program.all.size() && space.decisions_.size() < kMostDecisions; ++d) {
-    const sharding::Decision& decision = program.all[d];
-    const auto number = static_cast<int32_t>(d);
-    const bool stated = std::ranges::any_of(fixed, is_of(number));
-    if (!stated && Ratio(decision.bytes, most) < options.least_share &&
-        Ratio(decision.argument_bytes, most_of_arguments) < options.least_share) {
-      continue;
-    }
-    space.in_space_[d] = static_cast<int32_t>(space.decisions_.size());
-    space.decisions_.push_back(number);
+  for (size_t n = 0; n < space.decisions_.size(); ++n) {
+    space.in_space_[space.decisions_[n]] = static_cast<int32_t>(n);
   }
   space.leaders_ = space.in_space_;
   for (size_t d = 0; d < program.all.size(); ++d) {
-    if (space.in_space_[d] < 0) space.leaders_[d] = LeaderOf(program, d, space.decisions_);
+    const int32_t leader = space.in_space_[d] < 0 ? LeaderOf(program, d, with_bytes) : -1;
+    if (leader >= 0) space.leaders_[d] = space.in_space_[leader];
   }
   for (size_t v = 0; v < program.named.size(); ++v) {
     for (size_t d = 0; d < program.named[v].divisors.size(); ++d) {
@@ -198,6 +231,20 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
   });
   if (space.meshes_.empty()) {
     return UserError(NothingLeft(options.fixed, options.forbidden, MeshesOf(options)));
+  }
+  for (size_t d = 0; d < program.all.size(); ++d) {
+    if (space.in_space_[d] >= 0) continue;
+    const auto splits = [&](const MeshAxes& mesh) {
+      AxisSet axes = 0;
+      for (const AxisSet real = Real(mesh); axes < real;) {
+        ++axes;
+        if ((axes & ~real) == 0 && program.all[d].divisor % SizeOf(mesh, axes) == 0) return true;
+      }
+      return false;
+    };
+    if (std::ranges::any_of(space.meshes_, splits)) {
+      space.left_out_.emplace_back(static_cast<int32_t>(d), space.leaders_[d]);
+    }
   }
   space.together_.assign(space.decisions(), 0);
   for (const sharding::DecidedArgument& argument : program.arguments) {

@@ -10,7 +10,12 @@
 //
 // Decisions with few bytes are none of the space. Those about arguments that go by the same name as
 // larger ones, such as the short tables of many, follow these: the same axes split them, as far as
-// they divide them. Others are left whole.
+// they divide them. Others are left whole, but for the batch. A batch of a few rows has few bytes
+// beside the weights, and yet all work is done along it. So it is known by its work, whatever it is
+// called: products that are split with it take a share of the time of all products. (A scale, or a
+// table of a few biases, is in no product.) In a program without products it is of half as many
+// values as any dimension is. What is left whole or follows is no choice: whoever says that nothing
+// in the space is shorter has to name it.
 //
 // A candidate has a choice of each. It is not possible where an axis would split two dimensions of
 // one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
@@ -23,6 +28,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -53,8 +59,9 @@ struct SpaceOptions {
   // Values for which constraints are stated beside: candidates state none.
   std::set<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
-  // arguments, are none of the space.
+  // arguments, are none of the space, unless they have this share of work.
   double least_share = sharding::kLeastShare;
+  std::vector<double> work;  // by decision of the program (Form::work); none: of no decision
 };
 
 // How the conflicts of a candidate are settled.
@@ -108,6 +115,9 @@ class Space {
   int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
   // Of that which it follows, of itself if it is one of the space; -1: it is left whole.
   int32_t Leader(int32_t decision) const { return decision < 0 ? -1 : leaders_[decision]; }
+  // Decisions of the program that axes of some mesh could split, and which are none of the space:
+  // with -1, or the decision of the space that each follows.
+  const std::vector<std::pair<int32_t, int32_t>>& left_out() const { return left_out_; }
   const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }
   const std::vector<OpenConflict>& conflicts() const { return conflicts_; }
   bool keeps_constraints() const { return keeps_constraints_; }
@@ -126,6 +136,7 @@ class Space {
   const sharding::Decisions* program_ = nullptr;
   std::vector<MeshAxes> meshes_;
   std::vector<int32_t> decisions_, in_space_, leaders_;
+  std::vector<std::pair<int32_t, int32_t>> left_out_;
   std::vector<NamedDim> named_;
   std::vector<std::vector<std::vector<AxisSet>>> choices_;  // by mesh, by decision
   std::vector<uint64_t> together_;  // by decision, those that share an argument, as bits

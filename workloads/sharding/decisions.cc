@@ -423,11 +423,23 @@ class Finder {
                                       op.instruction->opcode() != hlo::Opcode::kConvolution)) {
         continue;
       }
-      result_.products.emplace_back(op.instruction->name(), reach_of(op.tensors));
+      result_.products.push_back(
+          {op.instruction->name(), LoopsOf(op.tensors), reach_of(op.tensors)});
     }
     for (size_t n = 0; n < result_.arguments.size(); ++n) {
       result_.arguments[n].reach = reach_of(graph_.Values(Arguments()[n]));
     }
+  }
+
+  std::set<int32_t> LoopsOf(std::span<const TensorRef> tensors) {
+    std::set<int32_t> loops;
+    for (const TensorRef& ref : tensors) {
+      for (size_t d = 0; d < graph_.nodes[ref.node].sharding.dims.size(); ++d) {
+        const auto found = number_of_.find(classes_.Find(DimOf(ref, d)));
+        if (found != number_of_.end()) loops.insert(found->second);
+      }
+    }
+    return loops;
   }
 
   const NormalisedModule& in_;

@@ -93,6 +93,13 @@ struct DecidedArgument {
   Reach reach;  // what may split it where it is used
 };
 
+// A dot or convolution of the normalised module.
+struct DecidedProduct {
+  std::string name;
+  std::set<int32_t> loops;  // decisions about its own dimensions, each of which splits all of it
+  Reach reach;
+};
+
 struct Decisions {
   std::vector<Decision> all;               // with the most bytes first
   std::vector<DecidedArgument> arguments;  // of the program, in order
@@ -100,8 +107,7 @@ struct Decisions {
   // That the program has outside of a shard_map, and results that it says.
   std::vector<Place> constraints;
   std::vector<NamedValue> named;  // those that are asked for
-  // By name of the dots and convolutions of the normalised module.
-  std::vector<std::pair<std::string, Reach>> products;
+  std::vector<DecidedProduct> products;
 };
 
 // `named`: what values are called (named_values.h) that may get constraints of their own. Errors:

@@ -104,6 +104,51 @@ TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
                                    "x_12=P(None, 'x')", "table_12=P('x')"));
 }
 
+// y[b, e] = (x[b, d] up[d, f]) down[f, e] with two rows beside weights of 16 MiB, as in decoding,
+// and -t of a small table: the rows are in every product, the table in none.
+TEST(Space, TheBatchIsADecisionHoweverFewItsBytes) {
+  sharding::ShardedTestModule m;
+  const auto argument = [&](const std::string& name, std::vector<int64_t> dims) {
+    hlo::Instruction* made = m.Argument(hlo::F32(std::move(dims)), "");
+    made->mutable_attrs().mutable_metadata()->set_op_name(name);
+    return made;
+  };
+  hlo::Instruction* x = argument("x", {2, 1024});
+  hlo::Instruction* h = m.Dot(x, argument("up", {1024, 4096}), {2, 4096});
+  m.Add(hlo::Opcode::kNegate, hlo::F32({8, 3}), {argument("t", {8, 3})});
+  m.Dot(h, argument("down", {4096, 1024}), {2, 1024});
+  hlo::ImportedWorkload imported;
+  imported.module = m.module().Clone();
+  const Program program =
+      ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}).value();
+  const Form& form = program.forms[0];
+  SpaceOptions options = OverTwoAxes();
+  options.work = form.work;
+  const Space space = Space::Of(form.decisions, options).value();
+  const auto left_out = [&](const Space& of) {
+    std::vector<std::string> names;
+    for (const auto& [decision, leader] : of.left_out()) {
+      EXPECT_EQ(leader, -1);
+      names.push_back(form.decisions.all[static_cast<size_t>(decision)].name);
+    }
+    return names;
+  };
+  EXPECT_EQ(space.decisions(), 4u);
+  const auto rows =
+      static_cast<size_t>(&space.Decision(DecisionOf(space, "x 0")) - form.decisions.all.data());
+  EXPECT_NEAR(form.work[rows], 1, 1e-9);
+  // Its other dimension, of three, is split by no axis of two, four or eight.
+  EXPECT_THAT(left_out(space), ElementsAre("t 0"));
+  // Without products what most values have is the batch.
+  const Space without = Space::Of(form.decisions, OverTwoAxes()).value();
+  EXPECT_GE(without.InSpace(static_cast<int32_t>(rows)), 0);
+  // What is fixed is decided.
+  options.fixed = {ParseStatedDims("t=P(?, None)").value()};
+  EXPECT_THAT(left_out(Space::Of(form.decisions, options).value()), ElementsAre("t 0"));
+  options.fixed = {ParseStatedDims("t=P('x')").value()};
+  EXPECT_THAT(left_out(Space::Of(form.decisions, options).value()), ElementsAre());
+}
+
 TEST(Space, WhatIsFixedAndForbidden) {
   const Program program = TwoProducts();
   SpaceOptions options = OverTwoAxes();

@@ -97,8 +97,9 @@ class Choice:
         found = []
         for option, text in itertools.pairwise(self.options):
             if option in before:
-                name, _, spec = text.rpartition("=")
-                found.append((before[option] + name, spec))
+                # Names have any characters, "=" too, and so have those of axes.
+                name, _, dims = text.rpartition("=P(")
+                found.append((before[option] + name, f"P({dims}"))
         return found
 
 
@@ -131,6 +132,19 @@ class Counts:
     simulated: int
 
 
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """A dimension of arguments that could be split, and is no choice for its few bytes.
+
+    Nothing is said of other ways to split it; `fix` decides it.
+    """
+
+    dimension: str
+    """Of the largest argument that has it: "params['scale'] 0"."""
+    split_as: str = ""
+    """Which decision it follows; empty: it is left whole."""
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class FoundShardings:
     """What a search for shardings has found on one slice."""
@@ -143,6 +157,8 @@ class FoundShardings:
     lower_bound_ns: float
     """No choice that fits is shorter."""
     counts: Counts
+    left_out: tuple[LeftOut, ...] = ()
+    """What `gap` and `lower_bound_ns` do not cover."""
     found: tuple[Choice, ...] = ()
     """What was simulated, the shortest step first, as far as the answer lists it."""
     as_it_is: Choice | None = None
@@ -209,7 +225,10 @@ class FoundShardings:
             change = 1 - best.step_time_ns / self.as_it_is.step_time_ns
             parts.append(f"{percent(change)} shorter than {_AS_IT_IS}")
         shorter = f"more than {percent(self.gap)} shorter" if self.gap > 0 else "shorter"
-        return [", ".join(parts), f"none of {self.counts.choices:,} choices is {shorter}"]
+        head = [", ".join(parts), f"none of {self.counts.choices:,} choices is {shorter}"]
+        if self.left_out:
+            head.append(f"no choices: {', '.join(left.dimension for left in self.left_out)}")
+        return head
 
     def _rows(self) -> list[tuple[str, str]]:
         best = self.best

@@ -97,11 +97,46 @@ std::vector<Found> Frontier(const std::vector<Found>& found) {
   return frontier;
 }
 
-std::string Certificate(const FindOutcome& outcome) {
-  if (outcome.gap() == 0) return "nothing in this space is shorter";
-  return fmt::format("nothing in this space is more than {} shorter (bound {}){}",
-                     Percent(outcome.gap()), results::TimeText(outcome.lower_bound),
-                     outcome.stopped ? "; stopped by --seconds" : "");
+std::string Line(std::string_view name, const std::string& what) {
+  return fmt::format("{:<14} {}\n", name, what);
+}
+
+// Dimensions that are no choice: a line of those that are left whole, and lines of those that
+// follow.
+std::vector<std::pair<std::string, std::string>> LinesOfLeftOut(const FindProblem& problem) {
+  std::vector<std::string> whole;
+  std::map<std::string, int64_t> followers;  // by what they follow, whose name they have
+  for (const auto& [name, leader] : LeftOutOf(problem)) {
+    if (leader.empty()) {
+      whole.push_back(name);
+    } else {
+      ++followers[leader];
+    }
+  }
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (!whole.empty()) lines.emplace_back("left whole", fmt::format("{}", fmt::join(whole, ", ")));
+  for (const auto& [leader, count] : followers) {
+    lines.emplace_back(
+        "follow",
+        fmt::format("{}: {} with fewer bytes, as far as its axes divide them", leader, count));
+  }
+  return lines;
+}
+
+// What is certain, and beside it the dimensions that it does not cover.
+std::string Certificate(const SliceAnswer& answer) {
+  const FindOutcome& outcome = answer.outcome;
+  std::string text = "nothing in this space is shorter";
+  if (outcome.gap() > 0) {
+    text = fmt::format("nothing in this space is more than {} shorter (bound {}){}",
+                       Percent(outcome.gap()), results::TimeText(outcome.lower_bound),
+                       outcome.stopped ? "; stopped by --seconds" : "");
+  }
+  const auto lines = LinesOfLeftOut(*answer.problem);
+  if (lines.empty()) return Line("certified", text);
+  text = Line("certified", text + ", but for what has few bytes (--fix decides it)");
+  for (const auto& [name, what] : lines) text += Line(name, what);
+  return text;
 }
 
 }  // namespace
@@ -125,16 +160,13 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const FindProblem& problem = *answer.problem;
   const FindOutcome& outcome = answer.outcome;
   const Space& space = problem.spaces.front();
-  const auto line = [](std::string_view name, const std::string& what) {
-    return fmt::format("{:<14} {}\n", name, what);
-  };
   const int64_t chips = problem.config.topology.chips();
   std::string text =
-      line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
+      Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
                                    chips == 1 ? "" : "s"));
   const size_t forms = problem.program.forms.size();
   text +=
-      line("space", fmt::format("{} choices: {} mesh{}, {} decisions{}", Count(outcome.tally.all),
+      Line("space", fmt::format("{} choices: {} mesh{}, {} decisions{}", Count(outcome.tally.all),
                                 space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
                                 space.decisions(),
                                 forms == 1 ? "" : fmt::format(", {} forms of the program", forms)));
@@ -146,19 +178,19 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const std::optional<search::Verdict>& own = outcome.as_it_is;
   const bool own_ran = own && own->kind == search::Verdict::Kind::kSimulated;
   if (own_ran) {
-    text += line("as it is", fmt::format("{}, peak {}{}", results::TimeText(own->step),
+    text += Line("as it is", fmt::format("{}, peak {}{}", results::TimeText(own->step),
                                          results::BytesText(own->peak), price(own->step)));
   } else if (own && own->kind == search::Verdict::Kind::kTooLarge) {
     text +=
-        line("as it is", fmt::format("does not fit: it needs {}", results::BytesText(own->peak)));
+        Line("as it is", fmt::format("does not fit: it needs {}", results::BytesText(own->peak)));
   }
   const bool keeps_own = outcome.as_it_is_counts &&
                          (outcome.found.empty() || own->step <= outcome.found[0].verdict.step);
   if (outcome.found.empty() || keeps_own) {
-    text += line("found", keeps_own ? "nothing that is shorter than the program as it is"
+    text += Line("found", keeps_own ? "nothing that is shorter than the program as it is"
                                     : NothingFound(answer));
-    if (keeps_own) text += line("certified", Certificate(outcome));
-    text += line("took", fmt::format("{:.1f} s", outcome.seconds)) + "\n";
+    if (keeps_own) text += Certificate(answer);
+    text += Line("took", fmt::format("{:.1f} s", outcome.seconds)) + "\n";
     return text + FatesText(Fates(outcome.tally)) + CompiledText(outcome);
   }
   const Found& best = outcome.found[0];
@@ -168,13 +200,13 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
     gain = fmt::format(" ({} {})", Percent(std::abs(change)), change > 0 ? "longer" : "shorter");
   }
   text +=
-      line("found",
+      Line("found",
            fmt::format("{}{}, peak {} of {} usable HBM{}", results::TimeText(best.verdict.step),
                        gain, results::BytesText(best.verdict.peak),
                        results::BytesText(target::Target(problem.config).Usable(hlo::kHbmSpace)),
                        price(best.verdict.step)));
-  text += line("certified", Certificate(outcome));
-  text += line("took", fmt::format("{:.1f} s", outcome.seconds));
+  text += Certificate(answer);
+  text += Line("took", fmt::format("{:.1f} s", outcome.seconds));
   text += "\n" + FatesText(Fates(outcome.tally)) + "\n" + CompiledText(outcome);
   std::vector<std::vector<std::string>> rows = {{"step time", "peak HBM", "<shardings"}};
   for (const Found& one : Frontier(outcome.found)) {
@@ -245,6 +277,7 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
             {"chips", problem.config.topology.chips()},
             {"usable_hbm_bytes", target::Target(problem.config).Usable(hlo::kHbmSpace).value()},
             {"choices", Whole(t.all)},
+            {"left_out", Json::array()},
             {"impossible", Whole(t.impossible)},
             {"excluded_by_memory", Whole(t.memory)},
             {"excluded_by_rates", Whole(t.rates)},
@@ -256,6 +289,10 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
             {"do_not_fit", t.too_large},
             {"refused", t.refused},
             {"simulated", t.simulated}};
+  for (const auto& [name, leader] : LeftOutOf(problem)) {
+    Json& left_out = j["left_out"].emplace_back(Json{{"dimension", name}});
+    if (!leader.empty()) left_out["split_as"] = leader;
+  }
   const std::optional<search::Verdict>& own = outcome.as_it_is;
   if (own && own->kind == search::Verdict::Kind::kSimulated) {
     j["as_it_is"] = {{"step_time_ns", ToNanoseconds(own->step)},
@@ -308,6 +345,13 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   }
   figure("choices", Count(outcome.tally.all));
   panels.push_back({{"kind", "figures"}, {"title", problem.config.name}, {"figures", figures}});
+  Json left_out = Json::array();
+  for (const auto& [name, what] : LinesOfLeftOut(problem)) left_out.push_back(name + " " + what);
+  if (!left_out.empty()) {
+    panels.push_back({{"kind", "text"},
+                      {"title", "no choices, for their few bytes: other splits are not covered"},
+                      {"lines", left_out}});
+  }
   if (outcome.found.empty()) {
     panels.push_back(
         {{"kind", "text"}, {"title", "Nothing found"}, {"lines", {NothingFound(answer)}}});
@@ -431,13 +475,6 @@ absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
 std::string ExplainedText(const FindProblem& problem) {
   const Space& space = problem.spaces.front();
   std::string text = sharding::ToString(space.program());
-  std::vector<std::string> whole;
-  std::map<int32_t, int64_t> followers;  // by decision of the space
-  for (size_t d = 0; d < space.program().all.size(); ++d) {
-    const auto number = static_cast<int32_t>(d);
-    if (space.Leader(number) < 0) whole.push_back(space.program().all[d].name);
-    if (space.InSpace(number) < 0 && space.Leader(number) >= 0) ++followers[space.Leader(number)];
-  }
   const std::vector<search::Form>& forms = problem.program.forms;
   double choices = 0;
   for (const Space& of_form : problem.spaces) choices += of_form.Count();
@@ -453,11 +490,7 @@ std::string ExplainedText(const FindProblem& problem) {
                         named.places.size(), named.places.size() == 1 ? "" : "s", place.value,
                         place.shape.ToString());
   }
-  if (!whole.empty()) text += fmt::format("{:<14} {}\n", "left whole", fmt::join(whole, ", "));
-  for (const auto& [leader, count] : followers) {
-    text += fmt::format("{:<14} {}: {} with fewer bytes, as far as its axes divide them\n",
-                        "follow", space.Decision(static_cast<size_t>(leader)).name, count);
-  }
+  for (const auto& [name, what] : LinesOfLeftOut(problem)) text += Line(name, what);
   std::vector<std::vector<std::string>> rows = {{"<mesh", "choices"}};
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
     rows.push_back({search::ToString(space.meshes()[mesh]), Count(space.Below(mesh, 0))});

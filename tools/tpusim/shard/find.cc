@@ -273,6 +273,19 @@ const search::Form& FormOf(const FindProblem& problem, const Candidate& candidat
   return problem.program.forms[static_cast<size_t>(candidate.form)];
 }
 
+std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& problem) {
+  std::vector<std::pair<std::string, std::string>> left_out;
+  for (const search::Space& space : problem.spaces) {
+    for (const auto& [decision, leader] : space.left_out()) {
+      std::pair<std::string, std::string> one = {
+          space.program().all[static_cast<size_t>(decision)].name,
+          leader < 0 ? "" : space.Decision(static_cast<size_t>(leader)).name};
+      if (std::ranges::find(left_out, one) == left_out.end()) left_out.push_back(std::move(one));
+    }
+  }
+  return left_out;
+}
+
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options) {
   auto problem = std::make_unique<FindProblem>();
   problem->options = options;
@@ -299,6 +312,7 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
   for (const search::Form& form : problem->program.forms) {
+    space.work = form.work;
     space.constrained = ConstrainedIn(form, problem->compile.constraints);
     ASSIGN_OR_RETURN(search::Space of_form, search::Space::Of(form.decisions, space));
     problem->spaces.push_back(std::move(of_form));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,6 +47,9 @@ struct FindProblem {
 };
 const search::Space& SpaceOf(const FindProblem& problem, const search::Candidate& candidate);
 const search::Form& FormOf(const FindProblem& problem, const search::Candidate& candidate);
+// Dimensions of arguments that could be split and are no choice of any of the spaces: by name, and
+// what each follows; "": it is left whole. What nothing in the spaces beats, these may.
+std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& problem);
 // Errors: of the program, the slice, what is fixed or forbidden.
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options);
 
