@@ -126,12 +126,15 @@ absl::Status Shard(const ShardFlags& flags) {
     for (const auto& problem : problems) RETURN_IF_ERROR(PrintResult(ExplainedText(*problem)));
     return absl::OkStatus();
   }
+  const std::string report = flags.json ? std::string(results::kStdout) : flags.report;
+  const bool prints = report != results::kStdout && !flags.find.program.quiet;
   std::vector<SliceAnswer> answers;
   for (const auto& problem : problems) {
     if (!flags.find.program.quiet) PrintWarnings(problem->config.warnings);
     SliceAnswer& answer = answers.emplace_back();
     answer.problem = problem.get();
     ASSIGN_OR_RETURN(answer.outcome, Find(*problem));
+    if (!prints && flags.html.empty()) continue;  // JSON has no comparison
     ASSIGN_OR_RETURN(answer.compared, ComparedOf(*problem, answer.outcome));
   }
   const auto has_step = [](const SliceAnswer& answer) {
@@ -142,7 +145,6 @@ absl::Status Shard(const ShardFlags& flags) {
         fmt::format("{}: {}", answers[0].problem->config.name, NothingFound(answers[0])));
   }
   const AnswerOptions options{flags.price, flags.top, ResultColumns(), WordsOfRun()};
-  const std::string report = flags.json ? std::string(results::kStdout) : flags.report;
   if (!report.empty()) {
     RETURN_IF_ERROR(
         results::WriteFileAtomically(report, results::JsonText(ToJson(answers, options))));
@@ -151,7 +153,7 @@ absl::Status Shard(const ShardFlags& flags) {
     ASSIGN_OR_RETURN(const std::string page, PageOf(answers, options));
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.html, page));
   }
-  if (report != results::kStdout && !flags.find.program.quiet) {
+  if (prints) {
     std::string text;
     for (const SliceAnswer& answer : answers) {
       text += (text.empty() ? "" : "\n") + ToText(answer, options);
