@@ -283,16 +283,16 @@ void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
 }
 
 void AddTo(configs::Digest& digest, const MachineFlags& flags) {
-  const auto& [fold, detail, slow, links, max_events] = flags;
-  digest.Add(fold, detail, slow, links, max_events);
+  const auto& [fold, detail, slow, links, max_events, exact_under] = flags;
+  digest.Add(fold, detail, slow, links, max_events, exact_under);
 }
 
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option(
          "--fold", flags.fold,
-         "Simulate one of all devices that do the same (on), every one (off), or one of all that "
-         "differ only in where transfers go (approximate); auto (default): on, unless that takes "
-         "too long, and then off by no more than the summary says")
+         "Simulate one of all devices that do the same (on), every one (off), or one of all that are "
+         "the same and have the same in their groups (approximate); auto (default): on, unless that "
+         "takes too long (--exact-under), and then off by no more than the summary says")
       ->type_name("auto|on|off|approximate")
       ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,

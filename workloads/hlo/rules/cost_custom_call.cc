@@ -1,5 +1,6 @@
 // Costs of custom calls: by target, or by what the call says of itself.
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/cost_rules.h"
