@@ -124,7 +124,7 @@ TEST_F(KernelLibraryTest, SeesEveryChange) {
       [&] {
         Computation* f = fusion->called()[0];
         Instruction* tanh = f->root()->operand(0);
-        tanh->ReplaceAllUsesWith(f->Add(Opcode::kExp, tanh->shape(), tanh->operands()));
+        tanh->ReplaceAllUsesWith(f->Add(Opcode::kExponential, tanh->shape(), tanh->operands()));
       },
       [&] {
         Layer other;
