@@ -169,10 +169,19 @@ def blockwise(q: jax.Array, k: jax.Array, v: jax.Array, block: int) -> jax.Array
     return (total / weight[..., None]).astype(q.dtype).swapaxes(1, 2)
 
 
+def over_gathered(layout: Layout, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    """Attention of each device's part of the queries over all keys and values."""
+    every = [layout.constrain(part, "batch", None, "heads", None) for part in (k, v)]
+    return blockwise(q, *every, 1024)
+
+
 def prefill_layer(
-    layout: Layout, x: jax.Array, w: language_model.Weights
+    layout: Layout,
+    x: jax.Array,
+    w: language_model.Weights,
+    attend: Callable[..., jax.Array] = over_gathered,
 ) -> tuple[jax.Array, Cache]:
-    """A layer that leaves each device its part of the prompt, but for keys and values."""
+    """A layer that leaves each device its part of the prompt; `attend` sees to keys and values."""
 
     def into(x: jax.Array, name: str) -> jax.Array:
         return layout.constrain(x @ w[name].astype(x.dtype), "batch", "sequence", "hidden")
@@ -182,8 +191,7 @@ def prefill_layer(
     qkv = jnp.einsum("bsw,wnhd->nbshd", h, w["qkv"].astype(h.dtype))
     q, k, v = layout.constrain(qkv, None, "batch", "sequence", "heads", None)
     q, k = language_model.rotate(q, position), language_model.rotate(k, position)
-    every = [layout.constrain(part, "batch", None, "heads", None) for part in (k, v)]
-    mixed = layout.constrain(blockwise(q, *every, 1024), "batch", "sequence", "heads", None)
+    mixed = layout.constrain(attend(layout, q, k, v), "batch", "sequence", "heads", None)
     out = jnp.einsum("bshd,hdw->bsw", mixed, w["out"].astype(x.dtype))
     x += layout.constrain(out, "batch", "sequence", None)
     h = language_model.normalize(x, w["scale_mlp"])
