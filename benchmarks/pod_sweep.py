@@ -52,6 +52,7 @@ WORST_S, MOST_BYTES = 3.0, 500e6
 BOUND_OF_STEP, BOUND_OF_ERROR = 0.003, 3.0
 # Where a run is given up; of an exact one that is no failure.
 MOST_EXACT_S, MOST_EXACT_BYTES = 600, 4_000_000_000
+MOST_SAID = 200  # Letters of a message
 ROUNDING_NS = 0.01  # Times of reports are picoseconds in floating point
 
 
@@ -60,7 +61,7 @@ class Outcome:
     """Of one process: its report, or why there is none."""
 
     user_s: float
-    peak_bytes: int
+    peak_bytes: int  # At least that of the process that started it, before it became tpusim
     report: dict[str, Any] | None
     failure: str = ""
     given_up: bool = False  # It reached a limit of time or memory
@@ -127,10 +128,10 @@ def simulate(file: pathlib.Path, options: Sequence[str]) -> Outcome:
             return Outcome(*used, None, f"takes more than {MOST_EXACT_S} s", given_up=True)
         said = messages.read_text().strip()
         if said.startswith("tpusim: error: out of memory"):
-            gigabytes = f"{MOST_EXACT_BYTES / 1e9:.0f} GB"
-            return Outcome(*used, None, f"takes more than {gigabytes}", given_up=True)
+            most = f"{MOST_EXACT_BYTES / 1e6:.0f} MB"
+            return Outcome(*used, None, f"takes more than {most}", given_up=True)
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return Outcome(*used, None, f"{ended}: {said.splitlines()[-1] if said else 'no message'}")
+        return Outcome(*used, None, f"{ended}: {said[:MOST_SAID] or 'no message'}")
 
 
 def run(row: Row, file: pathlib.Path, variant: str, *, exact: bool) -> Run:

@@ -49,13 +49,18 @@ class Sizes:
     heads: int
     kv_heads: int
 
-    def state_bytes(self) -> float:
+    def state_bytes(self, experts: int) -> float:
         """Weights and both moments, but for the vocabulary's."""
         attention = 2 * self.width * (self.heads + self.kv_heads) * HEAD
-        return 12.0 * self.layers * (attention + 3 * self.width * self.mlp)
+        return 12.0 * self.layers * (attention + 3 * self.width * self.mlp * experts)
+
+    def saved_bytes(self, tokens: int) -> float:
+        """What layers leave for the backward pass: their inputs, in bfloat16."""
+        return 2.0 * self.layers * self.width * tokens
 
 
 HEAD = 128
+FINER = 4  # An expert is so much narrower than the MLP
 VOCABULARY = 32_768
 PUBLISHED = (
     Sizes(32, 4096, 11_008, 32, 32),  # Llama 2 7B
@@ -66,8 +71,10 @@ PUBLISHED = (
     Sizes(80, 8192, 28_672, 64, 8),  # Llama 3 70B
     Sizes(80, 8192, 22_016, 64, 64),  # Llama 65B
 )
-MOST_STATE = 4e9  # Bytes on a device: a quarter of the smallest HBM
-TOKENS = ((2048, 4), (4096, 2), (8192, 1))  # Of a sequence, and sequences per share of the batch
+MOST_STATE, MOST_SAVED = 4e9, 3e9  # Bytes on a device, whose HBM is 16 GiB or more
+# Of a sequence, and sequences per share of the batch. Attention that has all scores in memory at
+# once takes the first.
+TOKENS = ((2048, 1), (2048, 2), (2048, 4), (4096, 1), (4096, 2), (8192, 1))
 QUERY_BLOCK = 512
 
 
@@ -86,26 +93,28 @@ class Drawn:
 def drawn(row: Row, seed: int) -> Drawn:
     """The same for the same row and seed."""
     mesh, choose = row.mesh, random.Random(f"{seed} {row.name}")
+    experts = mesh.get("expert", 1) * choose.choice((1, 2))
     tensor, holders = mesh.get("tp", 1), row.chips // mesh.get("data", 1)
     fitting = [
-        sizes
+        (sizes, tokens)
         for sizes in PUBLISHED
+        for tokens in (TOKENS if KINDS[row.kind] is decoder else TOKENS[:1])
         if sizes.width % (mesh.get("fsdp", 1) * mesh.get("sp", 1)) == 0
         and math.gcd(sizes.kv_heads, sizes.mlp, tensor) == tensor
         and sizes.layers % mesh.get("stage", 1) == 0
-        and sizes.state_bytes() / holders <= MOST_STATE
+        and sizes.state_bytes(max(1, experts // FINER)) / holders <= MOST_STATE
+        and sizes.saved_bytes(math.prod(tokens)) <= MOST_SAVED
     ]
     if not fitting:
         raise ValueError(f"{row.name}: no published model fits mesh {mesh}; see PUBLISHED")
-    sequence, sequences = choose.choice(TOKENS)
-    shares = math.prod(mesh.get(axis, 1) for axis in ("data", "fsdp", "expert"))
+    sizes, (sequence, sequences) = choose.choice(fitting)
     return Drawn(
-        sizes=choose.choice(fitting),
+        sizes=sizes,
         sequence=sequence,
-        batch=sequences * shares,
+        batch=sequences * math.prod(mesh.get(axis, 1) for axis in ("data", "fsdp", "expert")),
         attention=choose.choice(({"query_block": QUERY_BLOCK}, {"splash": Splash()})),
         layers=choose.randrange(16, 33, 4),
-        experts=mesh.get("expert", 1) * choose.choice((1, 2, 4)),
+        experts=experts,
     )
 
 
@@ -138,10 +147,10 @@ def experts(_: Row, draw: Drawn, mesh: AnyMesh) -> Program:
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
         head=HEAD,
-        hidden=sizes.mlp // 4,
+        hidden=sizes.mlp // FINER,
         experts=draw.experts,
         batch=draw.batch,
-        sequence=TOKENS[0][0],
+        sequence=draw.sequence,
     )
     return mixture_of_experts.train(model, mesh)
 
@@ -187,7 +196,7 @@ def gathered_blocks(_: Row, draw: Drawn, mesh: AnyMesh) -> Program:
     """Sequences split over the tensor axis between blocks, whole inside of them."""
     layout = Layout(mesh, {**rules_of(mesh), "sequence": "tp"})
     logits = functools.partial(language_model.forward, layout)
-    return trained(layout, draw.sizes, draw.batch, TOKENS[0][0], logits)
+    return trained(layout, draw.sizes, draw.batch, draw.sequence, logits)
 
 
 def split_sequences(
@@ -208,7 +217,7 @@ def split_sequences(
         return layout.constrain(x @ table, "batch", "sequence", "vocabulary").astype(jnp.float32)
 
     parts = mesh.shape["sp"]
-    return trained(layout, draw.sizes, draw.batch, TOKENS[0][0] * parts, logits)
+    return trained(layout, draw.sizes, draw.batch, draw.sequence * parts, logits)
 
 
 def around_the_ring(layout: Layout, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
@@ -304,7 +313,7 @@ def pipelined(_: Row, draw: Drawn, mesh: AnyMesh) -> Program:
         return language_model.logits_of(layout, weights, made[-1].swapaxes(0, 1).reshape(shape))
 
     batch = microbatches * mesh.shape["fsdp"]
-    return trained(layout, draw.sizes, batch, TOKENS[0][0], logits)
+    return trained(layout, draw.sizes, batch, draw.sequence, logits)
 
 
 KINDS: dict[str, Callable[[Row, Drawn, AnyMesh], Program]] = {
