@@ -21,6 +21,10 @@
 // Of one loop that many devices run at once, the passes of the first stream that entered
 // it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
 // loops that find no steady state, and in those that found none when they were last entered.
+// A pod of many devices whose loops are short (rings of a few steps) would spend more on looking
+// than its loops can save: a loop whose passes cost less than looking at them is only looked at
+// while all looks together have cost no more than a small part of what was executed, and what
+// moving time has saved.
 #ifndef TPUSIM_SIM_FAST_FORWARD_H_
 #define TPUSIM_SIM_FAST_FORWARD_H_
 
@@ -72,6 +76,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
  private:
   // The pod at the begin of a pass.
   struct Seen {
+    int64_t executed = 0;  // instructions
     steady::Snapshot state;
     Recorder::Mark mark;
     std::shared_ptr<events::Causes::Marks> causes;  // null: they are not kept
@@ -81,6 +86,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     int64_t passes = 0;                           // since then, or since time was moved
     bool due = false;                             // a pass has begun in this instant
     int64_t entered = 0;                          // since time was last moved over its passes
+    bool affordable = false;                      // all its passes are looked at
+    int64_t begun_at = 0;                         // instructions when the last pass began
     const isa::Iterations* iterations = nullptr;  // null: all passes have the same
     std::deque<std::shared_ptr<Seen>> seen;       // the latest first
   };
@@ -89,6 +96,10 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void Collect(const sc_core::sc_object& object);
   Loop& Find(const isa::Loop& loop);
   void End(Loop& loop);
+  // What looking at the state takes, in instructions.
+  int64_t CostOfLook() const;
+  // Whether a pass is looked at that begins now, so many instructions after the one before.
+  bool IsAffordable(const Loop& loop, int64_t executed) const;
   void Look();
   std::shared_ptr<Seen> See(const isa::Iterations* iterations);
   void Visit(steady::StateVisitor& visitor);
@@ -112,6 +123,9 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop*> due_;                       // in the order in which they were told
   int64_t remembered_ = 0;                       // by all loops
   int64_t moves_ = 0;
+  size_t numbers_ = 0;  // of the last state that was looked at
+  int64_t spent_ = 0;   // on looks, in instructions
+  int64_t saved_ = 0;   // instructions over whose time was moved
   std::optional<Ahead> ahead_;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };
