@@ -19,16 +19,6 @@ constexpr size_t kCompared = 4;
 constexpr int64_t kFirstPasses = 8;
 constexpr int64_t kFirstEntries = 8;
 
-// So many numbers of a state are read, remembered and compared in the time of one instruction
-// (measured: an unrolled decoder on 256 chips, 32 classes, 20,000 numbers, 138 us for a look and
-// 0.55 us for an instruction).
-constexpr int64_t kNumbersPerInstruction = 80;
-// A pass of so many times what looking costs is always looked at; looks at shorter ones may cost as
-// many instructions as so many first looks, and one for so many that were executed.
-constexpr int64_t kLongPass = 8;
-constexpr int64_t kFirstLooks = 64;
-constexpr int64_t kExecutedPerSpent = 32;
-
 // By so small a part of a period moments may differ that count as the same: a millionth.
 constexpr int64_t kPartsPerPeriod = 1'000'000;
 // The bound on the error of the step counts so many tolerances for each period that is passed over:
@@ -90,29 +80,19 @@ void FastForward::PassBegins(const chip::Stream& stream, const isa::Loop& of) {
     loop.stream = &stream;
     ++loop.entered;
     loop.begun_at = executed;
-    loop.affordable = of.iterations != nullptr || IsAffordable(loop, executed);
+    // Of loops over the layers of a program there are few.
+    loop.covered = of.iterations != nullptr || budget_.Covers(0, executed);
     begun_.push_back(&loop);
   }
   if (loop.stream != &stream) return;
-  const bool affordable = loop.affordable || IsAffordable(loop, executed);
-  loop.begun_at = executed;
+  const int64_t pass = executed - std::exchange(loop.begun_at, executed);
   if (!IsSampled(++loop.passes, kFirstPasses) || !IsSampled(loop.entered, kFirstEntries) ||
-      !affordable) {
+      !(loop.covered || budget_.Covers(pass, executed))) {
     return;
   }
   if (std::exchange(loop.due, true)) return;
   due_.push_back(&loop);
   look_.notify(sc_core::SC_ZERO_TIME);
-}
-
-int64_t FastForward::CostOfLook() const {
-  return static_cast<int64_t>(numbers_) / kNumbersPerInstruction;
-}
-
-bool FastForward::IsAffordable(const Loop& loop, int64_t executed) const {
-  const int64_t cost = CostOfLook();
-  return executed - loop.begun_at >= kLongPass * cost ||
-         spent_ <= kFirstLooks * cost + executed / kExecutedPerSpent + saved_;
 }
 
 void FastForward::LoopEnds(const chip::Stream& stream, const isa::Loop& of) {
@@ -183,8 +163,7 @@ std::shared_ptr<FastForward::Seen> FastForward::See(const isa::Iterations* itera
   Visit(reader);
   auto seen = std::make_shared<Seen>(
       Seen{faults_.counted(), reader.TakeSnapshot(), recorder_.SetMark(), causes});
-  numbers_ = seen->state.count;
-  spent_ += CostOfLook();
+  budget_.Spend(seen->state.count);
   return seen;
 }
 
@@ -226,7 +205,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     Visit(mover);
     mover.CheckComplete();
     ++moves_;
-    saved_ += (now.executed - before->executed) * periods;
+    budget_.Save(now.executed - before->executed, periods);
     if (!is_exact) tolerated_ += tolerance * (kGrowth * periods);
     loop.entered = 0;
     if (loop.iterations == nullptr) {

@@ -21,10 +21,7 @@
 // Of one loop that many devices run at once, the passes of the first stream that entered
 // it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
 // loops that find no steady state, and in those that found none when they were last entered.
-// A pod of many devices whose loops are short (rings of a few steps) would spend more on looking
-// than its loops can save: a loop whose passes cost less than looking at them is only looked at
-// while all looks together have cost no more than a small part of what was executed, and what
-// moving time has saved.
+// What looks at short passes may cost together is limited (look_budget.h).
 #ifndef TPUSIM_SIM_FAST_FORWARD_H_
 #define TPUSIM_SIM_FAST_FORWARD_H_
 
@@ -42,6 +39,7 @@
 #include "models/events/causes.h"
 #include "models/events/faults.h"
 #include "models/steady/state.h"
+#include "sim/look_budget.h"
 #include "sim/recorder.h"
 
 namespace tpusim::sim {
@@ -86,7 +84,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     int64_t passes = 0;                           // since then, or since time was moved
     bool due = false;                             // a pass has begun in this instant
     int64_t entered = 0;                          // since time was last moved over its passes
-    bool affordable = false;                      // all its passes are looked at
+    bool covered = false;                         // looks at all its passes are
     int64_t begun_at = 0;                         // instructions when the last pass began
     const isa::Iterations* iterations = nullptr;  // null: all passes have the same
     std::deque<std::shared_ptr<Seen>> seen;       // the latest first
@@ -96,10 +94,6 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void Collect(const sc_core::sc_object& object);
   Loop& Find(const isa::Loop& loop);
   void End(Loop& loop);
-  // What looking at the state takes, in instructions.
-  int64_t CostOfLook() const;
-  // Whether a pass is looked at that begins now, so many instructions after the one before.
-  bool IsAffordable(const Loop& loop, int64_t executed) const;
   void Look();
   std::shared_ptr<Seen> See(const isa::Iterations* iterations);
   void Visit(steady::StateVisitor& visitor);
@@ -123,9 +117,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop*> due_;                       // in the order in which they were told
   int64_t remembered_ = 0;                       // by all loops
   int64_t moves_ = 0;
-  size_t numbers_ = 0;  // of the last state that was looked at
-  int64_t spent_ = 0;   // on looks, in instructions
-  int64_t saved_ = 0;   // instructions over whose time was moved
+  LookBudget budget_;
   std::optional<Ahead> ahead_;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };
