@@ -39,6 +39,7 @@ const std::map<std::string, std::string> kValues = {
     {"slow", "chip=3:0.8"},
     {"link", "3:x+=0.5"},
     {"max-events", "7"},
+    {"exact-under", "7"},
 };
 
 std::string DigestOf(const std::vector<std::string>& words) {

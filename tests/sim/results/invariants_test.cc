@@ -24,6 +24,7 @@ std::string MessageAfter(const std::function<void(Sample&)>& tamper) {
 
 void SetStep(Sample& s, Picoseconds step) {
   s.timeline.step_time = step;
+  s.timeline.critical_path.clear();
   for (sim::OpTotals& op : s.timeline.ops) op.main = op.main_busy = Picoseconds(0);
   for (const SampleOp op : {kWhile, kMatmul, kLoopFusion}) {
     s.timeline.ops[op].total = Picoseconds(0);
