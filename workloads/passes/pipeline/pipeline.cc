@@ -114,6 +114,11 @@ class Runner {
     if (options_.verify && run.changed) {
       const Clock::time_point verifying = Clock::now();
       const absl::Status status = Verified();
+      // What these make is what the module says that it is, and this may be no such thing.
+      if (!status.ok() && step.pass->phase == Phase::kRead) {
+        return UserError(fmt::format("the module is none that the TPU compiler writes: pass {}: {}",
+                                     run.pass, Message(status)));
+      }
       if (!status.ok()) {
         return absl::InternalError(
             fmt::format("the module is wrong after pass {}: {}", run.pass, Message(status)));
