@@ -135,6 +135,18 @@ TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
   EXPECT_EQ(m.Find(Opcode::kTanh).size(), 0u);
 }
 
+// What a pass makes of a module that it reads is wrong where the module is.
+TEST(Pipeline, AModuleThatCannotBeReadIsTheUsers) {
+  const Pass pass = {"break", "", Phase::kRead, BreakShapes};
+  SmallModule m;
+  Chain(m);
+  std::vector<PassRun> runs;
+  const PipelineOptions options;
+  const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), options, runs);
+  EXPECT_EQ(changed.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(changed.status()), HasSubstr("none that the TPU compiler writes: pass"));
+}
+
 TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
   const Pass pass = {"break", "", Phase::kOptimize, BreakShapes};
   for (const bool verify : {true, false}) {
