@@ -168,10 +168,10 @@ int main(int argc, char** argv) {
   Print("  with a slow link", Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5"}));
   Print("64 chips unfolded, kernel beside, one straggler", Simulation("kernel", 20, repeats));
   Print("  with every kernel step", Simulation("tile", 20, repeats));
-  // Events by kind: little but steps of kernels, on a device that stands for all; little but
-  // transfers over links, on thousands of links that differ.
+  // Events by kind: little but steps of kernels, on the devices of 16 classes; little but transfers
+  // over links, on hundreds of links that differ.
   Print("kernel steps: decoder, v5p-4x4x4, every step",
-        Process("decoder_fsdp_tp_64", 1, {"--detail", "tile"}, ".pb.gz"));
+        Process("decoder_fsdp_tp_64", 1, {"--detail", "tile", "--fold", "on"}, ".pb.gz"));
   Print("flows: all-reduce with a slow link, every step",
         Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5", "--detail", "tile"}));
   Print("8-layer MLP train step, v5e-16x16", Process("mlp_train_256", repeats));
