@@ -124,7 +124,8 @@ def simulate(file: pathlib.Path, options: Sequence[str]) -> Outcome:
         used = (usage.ru_utime, usage.ru_maxrss * 1024)
         if code == 0:
             return Outcome(*used, json.loads(report.read_text()))
-        if code == -signal.SIGXCPU:
+        # By itself, or as a shell around it says so.
+        if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
             return Outcome(*used, None, f"takes more than {MOST_EXACT_S} s", given_up=True)
         said = messages.read_text().strip()
         if said.startswith("tpusim: error: out of memory"):

@@ -142,6 +142,7 @@ class Approximation {
   Approximation(const Run& run, const Symmetry& exact)
       : run_(run), exact_(exact), levels_(run.config, run.program, run.options.impairments) {}
 
+  bool HasFewerClasses() { return levels_.DeviceClasses(kGroups) < ClassesOf(exact_); }
   // Simulates the levels that are cheap. RESOURCE_EXHAUSTED as ever; other errors of coarser classes
   // need not be those of the exact ones.
   absl::Status Begin();
@@ -255,6 +256,7 @@ absl::StatusOr<Timeline> SimulateApproximately(const Run& run) {
   Symmetry exact(run.config, run.program, run.options.impairments, /*folds=*/true,
                  run.options.record_devices);
   Approximation approximation(run, exact);
+  if (!approximation.HasFewerClasses()) return SimulateExact(run, exact);
   const absl::Status begun = approximation.Begin();
   // Devices that are put together may wait for each other.
   if (!begun.ok() && !absl::IsResourceExhausted(begun)) {
@@ -283,6 +285,8 @@ absl::StatusOr<Timeline> SimulateAutomatically(const Run& run) {
     if (!absl::IsResourceExhausted(timeline.status()) || are_few(ClassesOf(exact))) return timeline;
   }
   Approximation approximation(run, exact);
+  // As where every device has a program of its own.
+  if (!approximation.HasFewerClasses()) return SimulateExact(run, exact);
   const absl::Status begun = approximation.Begin();
   if (absl::IsResourceExhausted(begun)) return begun;
   if (!begun.ok()) return SimulateExact(run, exact, approximation.simulations());

@@ -51,7 +51,7 @@ void Symmetry::Refine() {
 }
 
 void Symmetry::TryOrbits() {
-  if (classes_.devices.classes() <= kFewClasses) return;
+  if (!folds_ || classes_.devices.classes() <= kFewClasses) return;
   if (!orbits_tried_) orbits_ = OrbitsOf(config_, program_, impairments_);
   orbits_tried_ = true;
   if (!orbits_ || orbits_->devices.classes() >= classes_.devices.classes()) return;

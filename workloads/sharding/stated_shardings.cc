@@ -144,7 +144,8 @@ absl::StatusOr<std::vector<MeshAxis>> ParseStatedMesh(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const auto parts = configs::ParseNameAndValue(axis);
     const auto size = parts ? configs::NumberIn<int64_t>(parts->value) : std::nullopt;
-    if (!size || *size < 1 || parts->name.find('=') != parts->name.npos) return malformed;
+    // A name may have any characters but those that separate axes, here or for other tools.
+    if (!size || *size < 1 || parts->name.find(';') != parts->name.npos) return malformed;
     const std::string name(parts->name);
     if (std::ranges::find(axes, name, &MeshAxis::name) != axes.end()) return malformed;
     axes.push_back({name, *size});

