@@ -23,7 +23,6 @@ import fnmatch
 import json
 import os
 import pathlib
-import resource
 import signal
 import subprocess
 import sys
@@ -115,17 +114,18 @@ def simulate(file: pathlib.Path, options: Sequence[str]) -> Outcome:
     with tempfile.TemporaryDirectory() as made:
         report, messages = pathlib.Path(made) / "r.json", pathlib.Path(made) / "stderr"
         command = [binary(), "run", str(file), "--quiet", "--report", str(report), *options]
+        limited = f"ulimit -S -t {MOST_EXACT_S}; ulimit -v {MOST_EXACT_BYTES // 1024}; "
+        limited += 'exec "$0" "$@"'
         with messages.open("w") as stderr:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (MOST_EXACT_S, MOST_EXACT_S + 5))
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (MOST_EXACT_BYTES, MOST_EXACT_BYTES))
+            process = subprocess.Popen(
+                ["sh", "-c", limited, *command], stdout=subprocess.DEVNULL, stderr=stderr
+            )
             _, status, usage = os.wait4(process.pid, 0)
         process.returncode = code = os.waitstatus_to_exitcode(status)
         used = (usage.ru_utime, usage.ru_maxrss * 1024)
         if code == 0:
             return Outcome(*used, json.loads(report.read_text()))
-        # By itself, or as a shell around it says so.
-        if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+        if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):  # Of the process, or of a child of it
             return Outcome(*used, None, f"takes more than {MOST_EXACT_S} s", given_up=True)
         said = messages.read_text().strip()
         if said.startswith("tpusim: error: out of memory"):
