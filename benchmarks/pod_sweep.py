@@ -170,9 +170,9 @@ def broken_by(made: Run) -> list[str]:
         most = MOST_BYTES / 1e6
         broken.append(f"{made.name}: {made.peak_bytes / 1e6:.0f} MB, at most {most:.0f} MB")
     error = made.error_ns
-    if made.exact is None or made.exact.step_ns is None or error is None:
+    if error is None:
         return broken
-    bound, widest = made.bound_ns, max(BOUND_OF_STEP * made.exact.step_ns, BOUND_OF_ERROR * error)
+    bound, widest = made.bound_ns, max(BOUND_OF_STEP * made.step_ns, BOUND_OF_ERROR * error)
     if bound < error - ROUNDING_NS:
         broken.append(f"{made.name}: off by {error:,.0f} ns, more than its bound, {bound:,.0f} ns")
     if bound > widest + ROUNDING_NS:

@@ -95,6 +95,8 @@ def drawn(row: Row, seed: int) -> Drawn:
     mesh, choose = row.mesh, random.Random(f"{seed} {row.name}")
     experts = mesh.get("expert", 1) * choose.choice((1, 2))
     tensor, holders = mesh.get("tp", 1), row.chips // mesh.get("data", 1)
+    # A stage passes over its share of the layers three times as often as there are stages.
+    passes = 3 if "stage" in mesh else 1
     fitting = [
         (sizes, tokens)
         for sizes in PUBLISHED
@@ -103,7 +105,7 @@ def drawn(row: Row, seed: int) -> Drawn:
         and math.gcd(sizes.kv_heads, sizes.mlp, tensor) == tensor
         and sizes.layers % mesh.get("stage", 1) == 0
         and sizes.state_bytes(max(1, experts // FINER)) / holders <= MOST_STATE
-        and sizes.saved_bytes(math.prod(tokens)) <= MOST_SAVED
+        and sizes.saved_bytes(passes * math.prod(tokens)) <= MOST_SAVED
     ]
     if not fitting:
         raise ValueError(f"{row.name}: no published model fits mesh {mesh}; see PUBLISHED")
