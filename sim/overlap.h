@@ -15,7 +15,9 @@
 // In the same way the time of the main stream is told by operation, and the time in which a
 // collective of a kind is in flight by kind, and of any kind; several count once.
 //
-// All of these are sums over the same intervals, so they agree whatever moments are settled. A
+// All of these are sums over the same intervals, so they agree whatever moments are settled. Behind
+// a steady state that is not exactly one, a slot may have been busy for a little longer than since
+// the last event, or for less than nothing: what was told too much before is taken back. A
 // settlement at every mark of a recorder (recorder.h) makes what is added between two marks the time
 // between them, also where the operations under way are not exactly the same at both.
 #ifndef TPUSIM_SIM_OVERLAP_H_
@@ -73,10 +75,8 @@ class Overlap {
       OpTotals& totals = change(collective);
       totals.total += busy + idle;
       totals.exposed += idle;
-      if (waits_for >= 0 && idle > Picoseconds(0)) {
-        (waits_for == collective ? totals.waited : totals.behind) += idle;
-      }
-      if (busy > Picoseconds(0)) covered(collective, main, busy);
+      if (waits_for >= 0) (waits_for == collective ? totals.waited : totals.behind) += idle;
+      if (busy != Picoseconds(0)) covered(collective, main, busy);
     }
     if (in_flight_.empty()) return;
     any_.in_flight += busy + idle;

@@ -1,0 +1,66 @@
+// What is told of collectives adds up, whatever is told of the compute slots.
+#include "sim/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace tpusim::sim {
+namespace {
+
+constexpr int32_t kFusion = 0, kPermute = 1, kWait = 2;
+
+// A fusion, a permute beside it, and the wait for the permute.
+isa::ProgramInfo PermuteBesideFusion() {
+  isa::ProgramInfo info;
+  info.ops.resize(3);
+  info.ops[kPermute].collective = 0;
+  info.ops[kWait].waits_for = kPermute;
+  info.collectives.emplace_back().kind = "collective-permute";
+  return info;
+}
+
+class OverlapTest : public ::testing::Test {
+ protected:
+  void SettleAt(int64_t now, int64_t compute) {
+    overlap_.Settle(
+        Picoseconds(now), Picoseconds(compute),
+        [this](int32_t op) -> OpTotals& { return totals_[op]; },
+        [this](int32_t, int32_t, Picoseconds time) { hidden_ += time; });
+  }
+
+  const isa::ProgramInfo info_ = PermuteBesideFusion();
+  const CollectiveKinds kinds_{info_};
+  Overlap overlap_{info_, kinds_};
+  std::map<int32_t, OpTotals> totals_;
+  Picoseconds hidden_{0};
+};
+
+// Behind a steady state that is not exactly one, slots may turn out to have been busy for less.
+TEST_F(OverlapTest, WhatWasToldTooMuchOfComputeIsTakenBack) {
+  overlap_.CollectiveBegan(kPermute);
+  overlap_.MainBegan(kFusion);
+  SettleAt(100, 90);
+  SettleAt(120, 80);
+  const OpTotals& permute = totals_[kPermute];
+  EXPECT_EQ(permute.total, Picoseconds(120));
+  EXPECT_EQ(permute.exposed, Picoseconds(40));
+  EXPECT_EQ(hidden_, Picoseconds(80));
+  EXPECT_EQ(overlap_.exposed(), Picoseconds(40));
+}
+
+TEST_F(OverlapTest, WhatWasToldTooMuchOfAWaitIsTakenBack) {
+  overlap_.CollectiveBegan(kPermute);
+  overlap_.MainBegan(kWait);
+  SettleAt(100, 0);
+  SettleAt(120, 50);
+  const OpTotals& permute = totals_[kPermute];
+  EXPECT_EQ(permute.total, Picoseconds(120));
+  EXPECT_EQ(permute.exposed, Picoseconds(70));
+  EXPECT_EQ(permute.behind, Picoseconds(0));
+  EXPECT_EQ(permute.waited, Picoseconds(70));
+  EXPECT_EQ(hidden_, Picoseconds(50));
+}
+
+}  // namespace
+}  // namespace tpusim::sim
