@@ -116,12 +116,13 @@ Dimension AxisDimension(const configs::Config& config, const CollectiveRequest& 
   }
   LinkLoads loads(config);
   for (const int64_t offset : {run.stride, -run.stride}) {
-    const isa::Route route = AxisRoute(topology, run.axis, offset);
     for (size_t i = 0; i < form.groups.size(); ++i) {
       for (const int64_t device : request.groups[form.groups[i]]) {
         const int64_t at = PositionIn(topology, form.boxes[i], device)[run_index];
         const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
-        if (run.ring || !at_end) loads.Add(device, route.from[device]);
+        if (run.ring || !at_end) {
+          loads.Add(device, AxisRouteEnd(topology, run.axis, offset, device));
+        }
       }
     }
   }

@@ -46,40 +46,39 @@ isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t t
           topology.SliceOf(here) != topology.SliceOf(there)};
 }
 
-isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset) {
+isa::RouteEnd AxisRouteEnd(const configs::Topology& topology, int axis, int64_t offset,
+                           int64_t device) {
   const int64_t per_chip = topology.devices_per_chip();
-  const int64_t distance = offset > 0 ? offset : -offset;
-  isa::Route route;
-  route.name = AxisRouteName(axis, offset);
-  route.from.resize(topology.devices());
   if (axis == kCoreAxis) {
-    for (int64_t device = 0; device < topology.devices(); ++device) {
-      const int64_t core = device % per_chip + offset;
-      if (core >= 0 && core < per_chip)
-        route.from[device].peer = static_cast<int32_t>(device + offset);
-    }
-    return route;
+    const int64_t core = device % per_chip + offset;
+    if (core < 0 || core >= per_chip) return {};
+    return {static_cast<int32_t>(device + offset), {}, false};
   }
   if (axis == kSliceAxis) {
     const int64_t in_slice = topology.devices() / topology.slices();
-    for (int64_t device = 0; device < topology.devices(); ++device) {
-      const int64_t round = (device + offset * in_slice) % topology.devices();
-      const int64_t peer = (round + topology.devices()) % topology.devices();
-      route.from[device] = {static_cast<int32_t>(peer), {}, peer != device};
-    }
-    return route;
+    const int64_t round = (device + offset * in_slice) % topology.devices();
+    const int64_t peer = (round + topology.devices()) % topology.devices();
+    return {static_cast<int32_t>(peer), {}, peer != device};
   }
+  const int64_t distance = offset > 0 ? offset : -offset;
   const configs::Direction direction = configs::MakeDirection(axis, offset > 0);
+  isa::RouteEnd end;
+  end.links.reserve(static_cast<size_t>(distance));
+  int64_t at = device / per_chip;
+  for (int64_t hop = 0; hop < distance; ++hop) {
+    if (!topology.HasLink(at, direction)) return {};
+    end.links.push_back({at, direction});
+    at = topology.Neighbour(at, direction);
+  }
+  end.peer = static_cast<int32_t>(at * per_chip + device % per_chip);
+  return end;
+}
+
+isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset) {
+  isa::Route route;
+  route.name = AxisRouteName(axis, offset);
   for (int64_t device = 0; device < topology.devices(); ++device) {
-    isa::RouteEnd end;
-    int64_t at = device / per_chip;
-    while (static_cast<int64_t>(end.links.size()) < distance && topology.HasLink(at, direction)) {
-      end.links.push_back({at, direction});
-      at = topology.Neighbour(at, direction);
-    }
-    if (static_cast<int64_t>(end.links.size()) < distance) continue;
-    end.peer = static_cast<int32_t>(at * per_chip + device % per_chip);
-    route.from[device] = std::move(end);
+    route.from.push_back(AxisRouteEnd(topology, axis, offset, device));
   }
   return route;
 }
@@ -140,8 +139,8 @@ size_t LinkLoads::Ingress(int64_t host) const {
   return Egress(0) + hosts_.chips.size() + static_cast<size_t>(host);
 }
 
-std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end) const {
-  std::vector<size_t> crossed;
+LinkLoads::Crossed LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end) const {
+  Crossed crossed;
   const int64_t per_chip = config_->topology.devices_per_chip();
   if (end.dcn) {
     const int64_t chip = from / per_chip, peer = end.peer / per_chip;
@@ -156,7 +155,7 @@ std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end)
 }
 
 void LinkLoads::Add(int64_t from, const isa::RouteEnd& end, int64_t amount) {
-  const std::vector<size_t> crossed = CrossedBy(from, end);
+  const Crossed crossed = CrossedBy(from, end);
   for (const size_t link : crossed) amounts_[link] += amount;
   if (end.dcn) {
     dcn_ = true;
@@ -220,6 +219,7 @@ size_t LinkLoads::BusiestLink() const {
   size_t busiest = 0;
   double longest_time = -1;
   for (size_t i = 0; i < amounts_.size(); ++i) {
+    if (amounts_[i] == 0) continue;
     const double time = static_cast<double>(amounts_[i]) / RateOf(i).value();
     if (time > longest_time) {
       longest_time = time;
@@ -230,7 +230,10 @@ size_t LinkLoads::BusiestLink() const {
   return busiest;
 }
 
-BytesPerSecond LinkLoads::Share() const { return BusiestRate() / static_cast<double>(Busiest()); }
+BytesPerSecond LinkLoads::Share() const {
+  const size_t busiest = BusiestLink();
+  return RateOf(busiest) / static_cast<double>(amounts_[busiest]);
+}
 
 int64_t LinkLoads::Busiest() const { return amounts_[BusiestLink()]; }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/config.h"
 #include "configs/hosts.h"
 #include "models/isa/program.h"
@@ -19,10 +20,13 @@ namespace tpusim::collectives {
 isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
                       configs::Topology::RouteTie tie);
 
-// "x+" or "x-4": from every device, `offset` chips along an axis to the device of
-// the same number, or along kCoreAxis to another device of the chip, or along
-// kSliceAxis round to the same place in another slice. Devices from which that
-// leads over the edge have no end.
+// `offset` chips along an axis to the device of the same number, or along kCoreAxis to another
+// device of the chip, or along kSliceAxis round to the same place in another slice. A device from
+// which that leads over the edge has no end.
+isa::RouteEnd AxisRouteEnd(const configs::Topology& topology, int axis, int64_t offset,
+                           int64_t device);
+
+// "x+" or "x-4": that of every device.
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset);
 
 // Index of that route in the program, which gets it if it has none of its name.
@@ -74,7 +78,8 @@ class LinkLoads {
   size_t FromHost(int64_t chip) const;
   size_t Egress(int64_t host) const;
   size_t Ingress(int64_t host) const;
-  std::vector<size_t> CrossedBy(int64_t from, const isa::RouteEnd& end) const;
+  using Crossed = absl::InlinedVector<size_t, 4>;  // mostly one link, or four between slices
+  Crossed CrossedBy(int64_t from, const isa::RouteEnd& end) const;
   double SlowestOf(size_t first, size_t end, size_t stride) const;
   size_t BusiestLink() const;
   BytesPerSecond RateOf(size_t index) const;
