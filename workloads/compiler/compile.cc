@@ -23,6 +23,7 @@
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
+#include "workloads/target/async_form.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::compiler {
@@ -283,6 +284,12 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
 
 }  // namespace
 
+Common::Common(configs::Config slice, const Common* kin)
+    : config_(std::move(slice)),
+      target_(config_),
+      kernels_(kin != nullptr ? kin->kernels_ : std::make_shared<kernels::KernelLibrary>(target_)) {
+}
+
 cost::ChipCostModel::Found Common::Costs(const std::vector<int64_t>& device_of_partition,
                                          const collectives::AlgorithmOverrides& overrides) {
   std::shared_ptr<cost::CollectiveDecisions>& decisions = collectives_[device_of_partition];
@@ -291,6 +298,18 @@ cost::ChipCostModel::Found Common::Costs(const std::vector<int64_t>& device_of_p
         std::make_shared<cost::CollectiveDecisions>(config_, device_of_partition, overrides);
   }
   return {kernels_, decisions};
+}
+
+bool Common::SameIn(Common& slice) const {
+  if (place_ == nullptr ||
+      target::HasAsyncPermutes(target_) != target::HasAsyncPermutes(slice.target_)) {
+    return false;
+  }
+  const absl::StatusOr<std::vector<int64_t>> here = place_(config_), there = place_(slice.config_);
+  if (!here.ok() || !there.ok()) return false;
+  const auto found = collectives_.find(*here);
+  return found != collectives_.end() &&
+         found->second->SameIn(*slice.Costs(*there, found->second->overrides()).collectives);
 }
 
 void Common::Clear() {
@@ -359,6 +378,15 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
   std::optional<Common> own;
   Common& common = options.common != nullptr ? *options.common : own.emplace(config);
+  if (options.common != nullptr) {
+    common.SetPlace([workload = imported.workload, mesh = result.mesh,
+                     partitions = stated.partitions, order = options.device_order](
+                        const configs::Config& slice) -> absl::StatusOr<std::vector<int64_t>> {
+      ASSIGN_OR_RETURN(DevicePlacement placed,
+                       PlacePartitions(workload, mesh, partitions, slice, order));
+      return std::move(placed.device_of_partition);
+    });
+  }
   const target::Target& target = common.target();
   cost::ChipCostModel costs(target, common.Costs(placement.device_of_partition, options.algorithms),
                             [&](const Instruction& loop) { return trip_counts(loop); });

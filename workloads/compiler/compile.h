@@ -64,9 +64,14 @@ struct Watch {
 
 // What compilations for one slice have in common: kernels that were searched for, and how
 // collectives are done.
+//
+// The compiler asks of a slice what its chip is, how collectives are done there, which groups fill
+// which parts of it, and whether it is large, and nothing else. So a program that was compiled for one
+// slice is known for another of the same chip if these questions have the same answers there.
 class Common {
  public:
-  explicit Common(configs::Config slice) : config_(std::move(slice)), target_(config_) { Clear(); }
+  // `kin` is that of another slice of the same chip, whose kernels this shares; it must live as long.
+  explicit Common(configs::Config slice, const Common* kin = nullptr);
   Common(const Common&) = delete;
   Common& operator=(const Common&) = delete;
 
@@ -78,9 +83,17 @@ class Common {
   // Forgets all.
   void Clear();
 
+  // Who runs what of the latest program, on any slice.
+  using Place = std::function<absl::StatusOr<std::vector<int64_t>>(const configs::Config& slice)>;
+  void SetPlace(Place place) { place_ = std::move(place); }
+  // Whether the only program that was compiled with this would be scheduled the same way on
+  // another slice of the same chip, which keeps the decisions that this takes.
+  bool SameIn(Common& slice) const;
+
  private:
   const configs::Config config_;
   const target::Target target_;
+  Place place_;
   std::shared_ptr<kernels::KernelLibrary> kernels_;
   std::map<std::vector<int64_t>, std::shared_ptr<cost::CollectiveDecisions>> collectives_;
 };

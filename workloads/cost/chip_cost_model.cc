@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
-#include "workloads/collectives/box.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -141,20 +139,7 @@ absl::StatusOr<CollectiveGroups> ChipCostModel::GroupsOf(const hlo::Instruction&
   CollectiveGroups groups;
   ASSIGN_OR_RETURN(groups.partitions,
                    hlo::ReplicaGroups(collective, static_cast<int64_t>(devices.size())));
-  const configs::Topology& topology = target_.config().topology;
-  std::vector<int64_t> first;
-  for (const int64_t partition : groups.partitions[0]) first.push_back(devices[partition]);
-  const std::optional<collectives::Box> box = collectives::FindBox(topology, first);
-  if (!box.has_value()) return groups;
-  for (const collectives::AxisRun& run : box->runs) {
-    if (run.axis >= configs::kMaxAxes) continue;
-    if (run.n < topology.shape()[run.axis]) {
-      groups.filled_extents.clear();
-      return groups;
-    }
-    groups.filled_extents.push_back(run.n);
-  }
-  std::sort(groups.filled_extents.begin(), groups.filled_extents.end());
+  groups.filled_extents = collectives_->FilledExtents(groups.partitions[0]);
   return groups;
 }
 

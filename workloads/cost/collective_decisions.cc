@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
 
 #include "configs/status_macros.h"
+#include "workloads/collectives/box.h"
 #include "workloads/collectives/candidates.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -71,6 +75,29 @@ std::string KeyOf(const hlo::Instruction& i) {
   return key + GroupsKeyOf(i);
 }
 
+bool Same(const collectives::CollectiveUse& a, const collectives::CollectiveUse& b) {
+  return std::tie(a.latency, a.time, a.links, a.die, a.host, a.hbm, a.rate) ==
+         std::tie(b.latency, b.time, b.links, b.die, b.host, b.hbm, b.rate);
+}
+
+// In chips, ascending; none where the group is not all of a line, plane or cube.
+std::vector<int64_t> FilledExtentsOf(const configs::Topology& topology,
+                                     const std::vector<int64_t>& device_of_partition,
+                                     const std::vector<int64_t>& partitions) {
+  std::vector<int64_t> devices;
+  for (const int64_t partition : partitions) devices.push_back(device_of_partition[partition]);
+  const std::optional<collectives::Box> box = collectives::FindBox(topology, devices);
+  if (!box.has_value()) return {};
+  std::vector<int64_t> extents;
+  for (const collectives::AxisRun& run : box->runs) {
+    if (run.axis >= configs::kMaxAxes) continue;
+    if (run.n < topology.shape()[run.axis]) return {};
+    extents.push_back(run.n);
+  }
+  std::sort(extents.begin(), extents.end());
+  return extents;
+}
+
 }  // namespace
 
 absl::StatusOr<const CollectiveDecisions::Entry*> CollectiveDecisions::Find(
@@ -102,6 +129,62 @@ absl::StatusOr<const CollectiveDecisions::PlacedGroups*> CollectiveDecisions::Pl
         collectives::FormsOf(config_.topology, placed.groups));
   }
   return &placed;
+}
+
+const std::vector<int64_t>& CollectiveDecisions::FilledExtents(
+    const std::vector<int64_t>& partitions) {
+  const auto [found, is_new] = filled_.try_emplace(partitions);
+  if (is_new) found->second = FilledExtentsOf(config_.topology, device_of_partition_, partitions);
+  return found->second;
+}
+
+bool CollectiveDecisions::SameIn(CollectiveDecisions& there) const {
+  if (there.device_of_partition_.size() != device_of_partition_.size()) return false;
+  for (const auto& [partitions, extents] : filled_) {
+    if (there.FilledExtents(partitions) != extents) return false;
+  }
+  for (const auto& [key, entry] : entries_) {
+    if (entry.decision == nullptr) return false;  // an error names the slice
+    Entry& other = there.entries_[key];
+    if (other.decision == nullptr) {
+      other.key = key;
+      other.request = MovedTo(there, entry.request);
+      auto decision = collectives::DecideCollective(there.config_, other.request, overrides_);
+      if (!decision.ok()) return false;
+      other.decision = *std::move(decision);
+    }
+    if (!Same(collectives::UseOf(*other.decision), collectives::UseOf(*entry.decision))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+collectives::CollectiveRequest CollectiveDecisions::MovedTo(
+    CollectiveDecisions& there, collectives::CollectiveRequest request) const {
+  std::unordered_map<int64_t, int64_t> moved;  // device here -> there
+  for (size_t partition = 0; partition < device_of_partition_.size(); ++partition) {
+    moved.emplace(device_of_partition_[partition], there.device_of_partition_[partition]);
+  }
+  for (auto& [source, target] : request.pairs) {
+    source = moved.at(source);
+    target = moved.at(target);
+  }
+  if (request.forms == nullptr) return request;
+  const auto& [key, here] = *std::ranges::find_if(
+      placed_, [&](const auto& placed) { return placed.second.forms == request.forms; });
+  PlacedGroups& placed = there.placed_[key];
+  if (placed.forms == nullptr) {
+    placed.groups = here.groups;
+    for (std::vector<int64_t>& group : placed.groups) {
+      for (int64_t& device : group) device = moved.at(device);
+    }
+    placed.forms = std::make_shared<const std::vector<collectives::GroupForm>>(
+        collectives::FormsOf(there.config_.topology, placed.groups));
+  }
+  request.groups = placed.groups;
+  request.forms = placed.forms;
+  return request;
 }
 
 using hlo::Instruction;

@@ -31,6 +31,7 @@ class CollectiveDecisions {
 
   const configs::Config& config() const { return config_; }
   const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
+  const collectives::AlgorithmOverrides& overrides() const { return overrides_; }
 
   struct Entry {
     std::string key;  // of what makes a collective
@@ -41,6 +42,14 @@ class CollectiveDecisions {
   // Errors: as RequestOf, GroupsOf, collectives::DecideCollective.
   absl::StatusOr<const Entry*> Find(const hlo::Instruction& collective);
 
+  // Where a group of partitions is all of a line, plane or cube of the slice: see CollectiveGroups.
+  const std::vector<int64_t>& FilledExtents(const std::vector<int64_t>& partitions);
+
+  // Whether all that passes have asked of this has the same answer in `there`, for the same program
+  // on another slice of the same chip or on other devices: what each collective keeps busy and which
+  // groups fill what. It is found by closed forms, and `there` keeps what it had to decide.
+  bool SameIn(CollectiveDecisions& there) const;
+
  private:
   // Groups on their devices, and how they lie in the torus.
   struct PlacedGroups {
@@ -48,12 +57,16 @@ class CollectiveDecisions {
     std::shared_ptr<const std::vector<collectives::GroupForm>> forms;
   };
   absl::StatusOr<const PlacedGroups*> Place(const hlo::Instruction& collective);
+  // The same request on the devices of `there`.
+  collectives::CollectiveRequest MovedTo(CollectiveDecisions& there,
+                                         collectives::CollectiveRequest request) const;
 
   const configs::Config& config_;
   const std::vector<int64_t> device_of_partition_;
   const collectives::AlgorithmOverrides overrides_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, PlacedGroups> placed_;  // by what makes groups
+  std::map<std::vector<int64_t>, std::vector<int64_t>> filled_;  // extents, by partitions
 };
 
 // Collectives of HLO as the algorithms see them: bytes and groups of devices.

@@ -38,15 +38,15 @@ bool OffLoads(const Instruction& i, const configs::SparseCoreParams& sparse_core
   return least > Bytes(0) && OperandBytes(i) >= least;
 }
 
-// The TPU compiler of v5e leaves permutes whole on slices above some size.
-bool HasAsyncPermutes(const Target& target) {
-  return target.config().topology.ChipsPerSlice() <= target.policy().async_permutes_most_chips;
-}
-
 // "all-reduce" to "all-reduces".
 std::string Plural(std::string_view kind) { return std::string(kind) + "s"; }
 
 }  // namespace
+
+// The TPU compiler of v5e leaves permutes whole on slices above some size.
+bool HasAsyncPermutes(const Target& target) {
+  return target.config().topology.ChipsPerSlice() <= target.policy().async_permutes_most_chips;
+}
 
 AsyncForm AsyncFormOf(const Instruction& i, const Target& target, const AsyncOptions& options) {
   const bool one = i.operands().size() == 1;

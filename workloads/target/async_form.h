@@ -22,6 +22,9 @@ struct AsyncOptions {
 };
 AsyncForm AsyncFormOf(const hlo::Instruction& i, const Target& target, const AsyncOptions& options);
 
+// Whether permutes of a slice of this size may be asynchronous.
+bool HasAsyncPermutes(const Target& target);
+
 // Whether it is asynchronous, or could be as part of a larger one.
 bool MayBecomeAsync(const hlo::Instruction& collective, const Target& target);
 
