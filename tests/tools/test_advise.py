@@ -1,6 +1,7 @@
 """`tpusim advise`: what would make a step shorter, by simulation."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +59,23 @@ def test_scattered_pairs(run, report_of, train_step):
     assert first["change"] == pytest.approx(change, rel=0.01)
     shown = run("advise", train_step, "--device-order", SCATTERED).stdout.split("\n\n")[1]
     assert any(line.startswith("device order") for line in shown.splitlines())
+
+
+def test_equal_programs_run_once(run):
+    """A constraint that the partitioner meets anyway leaves the program of the run."""
+    name = example("language_model_train_fully_sharded_tensor_parallel")
+    done = run("advise", name, "--verbose", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    effort = re.findall(r"(\d+) asked, (\d+) compiled, (\d+) simulated", done.stderr)
+    speeds, others = (tuple(int(n) for n in numbers) for numbers in effort)
+    impossible = len(answer["not_possible"])
+    assert speeds[0] + others[0] == len(answer["variants"] + answer["chip"]) + impossible
+    assert speeds[1] == 0  # the scheduled program is there
+    assert speeds[2] == speeds[0]
+    assert others[2] == others[1] < others[0] - impossible
+    kept = [row for row in answer["variants"] if row["kind"] == "sharding" and row["change"] == 0]
+    assert kept
 
 
 @pytest.mark.parametrize("name", ["residual_mlp_train_loop_two_dimensional", "moments_on_host"])

@@ -33,6 +33,28 @@ def test_larger_slices(run):
     assert devices[-1] == 256
 
 
+def effort_of(done):
+    """What was asked, compiled and simulated, by --verbose."""
+    found = re.findall(r"(\d+) asked, (\d+) compiled, (\d+) simulated", done.stderr)
+    return [tuple(int(n) for n in numbers) for numbers in found]
+
+
+def test_slices_alike_are_compiled_once(run, report_of):
+    chosen = (example("mlp_scan_8_layers"), "--chip", "v5p", "--chip", "v7x", "--larger")
+    done = run("fit", *chosen, "--json", "--verbose")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["slices"]
+    ((asked, compiled, simulated),) = effort_of(done)
+    assert asked == len(rows)
+    assert compiled <= asked / 4
+    assert simulated == 0
+    # What was known without it is what the compiler says.
+    for row in rows[:: len(rows) // 6]:
+        report = report_of("mlp_scan_8_layers", "--config", row["config"])
+        assert row["peak_hbm_bytes"] == report["peak_hbm_bytes"], row
+        assert row["usable_hbm_bytes"] == report["usable_hbm_bytes"], row
+
+
 def test_what_does_not_fit_says_why(run):
     small = ("--set", "chip.hbm.bytes=300MiB")
     rows = rows_of(run, example("pipeline_large"), "--chip", "v5e", *small)["slices"]

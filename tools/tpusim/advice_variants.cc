@@ -375,10 +375,10 @@ nlohmann::ordered_json Trials::FailedJson() const {
   return rows;
 }
 
-std::vector<std::string> NamesOf(const std::vector<Variant>& variants) {
-  std::vector<std::string> names;
-  for (const Variant& variant : variants) names.push_back(variant.name);
-  return names;
+std::vector<Question> QuestionsOf(const std::vector<Variant>& variants) {
+  std::vector<Question> questions;
+  for (const Variant& variant : variants) questions.push_back({variant.name});
+  return questions;
 }
 
 absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,

@@ -51,7 +51,7 @@ struct Trials {
   std::string FailedText() const;  // a line each
   nlohmann::ordered_json FailedJson() const;
 };
-std::vector<std::string> NamesOf(const std::vector<Variant>& variants);
+std::vector<Question> QuestionsOf(const std::vector<Variant>& variants);
 // Error: a bug of ours, which says nothing about the variant.
 absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
                                 const std::vector<absl::StatusOr<Outcome>>& outcomes);

@@ -41,9 +41,10 @@ struct AdviseFlags {
 // Changes that are smaller are none; of memory those from here on have a line.
 constexpr double kSmallestChange = 0.0005, kWorthALine = 0.01;
 
-absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant) {
+absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant,
+                                 Session& session) {
   ASSIGN_OR_RETURN(Outcome outcome,
-                   OutcomeOf(flags.workload, variant.config, variant.program, &flags.machine));
+                   session.Ask(variant.config, variant.program, &flags.machine));
   if (outcome.too_much.empty()) return outcome;
   return UserError(
       fmt::format("does not fit in HBM: it needs {}", results::BytesText(outcome.peak)));
@@ -178,7 +179,10 @@ absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& varian
   ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
   ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine));
-  return OutcomeOf(simulated.report);
+  return Outcome{.peak = simulated.report.peak.hbm(),
+                 .usable = simulated.report.usable.hbm(),
+                 .step = simulated.report.step_time,
+                 .simulated = true};
 }
 
 // Whether a variant changes no more than speeds.
@@ -203,7 +207,13 @@ absl::StatusOr<results::Report> ReportOf(const Prepared& base, const MachineFlag
 }
 
 absl::Status Advise(const AdviseFlags& flags) {
-  ASSIGN_OR_RETURN(const std::string slice, SliceOf(flags.workload, flags.config));
+  // A misspelt slice is said before a large file is read.
+  if (!flags.config.empty()) {
+    RETURN_IF_ERROR(configs::LoadConfig(flags.config, flags.program.overrides).status());
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                   Session::Of(flags.workload, flags.program));
+  ASSIGN_OR_RETURN(const std::string slice, session->SliceOf(flags.config));
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(slice, flags.program.overrides));
   std::vector<Variant> speeds, others;
@@ -216,31 +226,32 @@ absl::Status Advise(const AdviseFlags& flags) {
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
   options.scheduled = [&](const compiler::LowerFor& lower) {
     outcomes = OutcomesOf(
-        NamesOf(speeds), [&](size_t i) { return Measured(flags, speeds[i], lower); }, AdviceText,
-        flags.program);
+        QuestionsOf(speeds), [&](size_t i) { return Measured(flags, speeds[i], lower); },
+        AdviceText, flags.program);
   };
   const absl::StatusOr<Prepared> prepared =
-      Prepare(flags.workload, flags.config, flags.program, options);
+      session->Compiled(slice, flags.program, flags.machine, options);
   if (buffers::NeededHbm(prepared.status())) {
     return AdviseMemory(
-        {flags.workload, slice, flags.top, flags.json, flags.program, flags.machine},
-        prepared.status());
+        {slice, flags.top, flags.json, flags.program, flags.machine}, prepared.status(), *session);
   }
   RETURN_IF_ERROR(prepared.status());
   const Prepared& base = *prepared;
   ASSIGN_OR_RETURN(const results::Report report, ReportOf(base, flags.machine));
-  for (Variant& variant : ShardingVariants(report.reshard_sites, slice, flags.program)) {
-    others.push_back(std::move(variant));
-  }
-  for (Variant& variant : ProgramVariants(base, slice, flags.program)) {
-    others.push_back(std::move(variant));
-  }
-  const std::vector<absl::StatusOr<Outcome>> compiled = OutcomesOf(
-      NamesOf(others), [&](size_t i) { return Measured(flags, others[i]); }, AdviceText,
-      flags.program);
-  outcomes.insert(outcomes.end(), compiled.begin(), compiled.end());
+  session->Know(report);
+  // What the user can change is tried before another chip, constraints first, and told behind it.
+  std::vector<Variant> asked = ShardingVariants(report.reshard_sites, slice, flags.program);
+  std::ranges::move(ProgramVariants(base, slice, flags.program), std::back_inserter(asked));
+  const auto changeable = static_cast<std::ptrdiff_t>(asked.size());
+  std::ranges::move(others, std::back_inserter(asked));
+  std::vector<absl::StatusOr<Outcome>> compiled = OutcomesOf(
+      QuestionsOf(asked), [&](size_t i) { return Measured(flags, asked[i], *session); },
+      AdviceText, flags.program);
+  std::rotate(asked.begin(), asked.begin() + changeable, asked.end());
+  std::rotate(compiled.begin(), compiled.begin() + changeable, compiled.end());
+  std::ranges::move(compiled, std::back_inserter(outcomes));
   std::vector<Variant> variants = std::move(speeds);
-  std::ranges::move(others, std::back_inserter(variants));
+  std::ranges::move(asked, std::back_inserter(variants));
   ASSIGN_OR_RETURN(const Trials trials, TrialsOf(variants, outcomes));
   const Advice advice(base, report, trials);
   if (flags.json) return PrintResult(results::JsonText(advice.ToJson()));

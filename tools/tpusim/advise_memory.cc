@@ -192,20 +192,22 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
 
 }  // namespace
 
-absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much) {
+absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much,
+                          Session& session) {
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(question.config, question.program.overrides));
   const Outcome base{*buffers::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace)};
   ProgramFlags unlimited = QuietFlags(question.program);
   unlimited.overrides.emplace_back(kNoLimit);
-  ASSIGN_OR_RETURN(const Prepared whole, Prepare(question.workload, question.config, unlimited,
-                                                 CompileOptionsOf(unlimited)));
+  ASSIGN_OR_RETURN(const Prepared whole,
+                   session.Compiled(question.config, unlimited, question.machine,
+                                    CompileOptionsOf(unlimited)));
   ASSIGN_OR_RETURN(const std::vector<Variant> variants,
                    MemoryVariants(question, machine, whole, base.peak));
   const auto needs_of = [&](size_t i) {
-    return OutcomeOf(question.workload, variants[i].config, variants[i].program, &question.machine);
+    return session.Ask(variants[i].config, variants[i].program, &question.machine);
   };
-  ASSIGN_OR_RETURN(Trials trials, TrialsOf(variants, OutcomesOf(NamesOf(variants), needs_of,
+  ASSIGN_OR_RETURN(Trials trials, TrialsOf(variants, OutcomesOf(QuestionsOf(variants), needs_of,
                                                                 NeedsText, question.program)));
   SortRows(trials.ran);
   return PrintResult(question.json

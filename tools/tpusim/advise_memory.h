@@ -12,11 +12,12 @@
 
 #include "absl/status/status.h"
 #include "tools/tpusim/program_flags.h"
+#include "tools/tpusim/session.h"
 
 namespace tpusim::tools {
 
 struct MemoryQuestion {
-  std::string workload, config;
+  std::string config;
   size_t top = 0;  // rows
   bool json = false;
   ProgramFlags program;
@@ -24,7 +25,8 @@ struct MemoryQuestion {
 };
 
 // `too_much` is what the compiler says (buffers::NeededHbm).
-absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much);
+absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much,
+                          Session& session);
 
 }  // namespace tpusim::tools
 

@@ -50,20 +50,22 @@ std::string FitText(const absl::StatusOr<Outcome>& outcome) {
 
 absl::Status Fit(const FitFlags& flags) {
   RETURN_IF_ERROR(CheckKnownChips(flags.chips));
-  ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                   Session::Of(flags.workload, flags.program));
+  const int64_t partitions = session->partitions();
   ASSIGN_OR_RETURN(const std::vector<HoldingSlice> candidates,
                    HoldingSlices(partitions, flags.chips, flags.larger));
   if (candidates.empty()) {
     return UserError(fmt::format("{} has {} partitions, more than any slice has devices",
                                  flags.workload, partitions));
   }
-  std::vector<std::string> names;
-  for (const HoldingSlice& c : candidates) names.push_back(c.config);
+  std::vector<Question> questions;
+  for (const HoldingSlice& c : candidates) questions.push_back({.name = c.config, .kin = c.chip});
   const auto peak_on = [&](size_t i) {
-    return OutcomeOf(flags.workload, names[i], flags.program, /*machine=*/nullptr);
+    return session->Ask(candidates[i].config, flags.program, /*machine=*/nullptr);
   };
   const std::vector<absl::StatusOr<Outcome>> peaks =
-      OutcomesOf(names, peak_on, FitText, flags.program);
+      OutcomesOf(questions, peak_on, FitText, flags.program);
   std::vector<std::vector<std::string>> table = {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
@@ -78,7 +80,8 @@ absl::Status Fit(const FitFlags& flags) {
       row["reason"] = reason;
       table.push_back({c.config, fmt::format("{}", c.devices), "", "", "", "no: " + reason});
     } else {
-      const auto& [needed, usable, too_much, step] = *peaks[i];
+      const Bytes needed = peaks[i]->peak, usable = peaks[i]->usable;
+      const std::string& too_much = peaks[i]->too_much;
       const bool fits = too_much.empty();
       row["fits"] = fits;
       if (!fits) row["reason"] = OneLine(too_much);

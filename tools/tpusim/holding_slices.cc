@@ -20,6 +20,7 @@ absl::StatusOr<std::vector<HoldingSlice>> HoldingSlices(int64_t partitions,
     for (const std::string& slice : configs::SliceNames(chip)) {
       HoldingSlice s;
       s.config = fmt::format("{}-{}", chip, slice);
+      s.chip = chip;
       ASSIGN_OR_RETURN(const configs::Config config, configs::LoadConfig(s.config, {}));
       s.devices = config.devices();
       s.hbm = config.chip.hbm.bytes;

@@ -12,7 +12,7 @@
 namespace tpusim::tools {
 
 struct HoldingSlice {
-  std::string config;
+  std::string config, chip;
   int64_t devices = 0;
   Bytes hbm{0};  // of one device
 };

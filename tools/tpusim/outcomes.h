@@ -1,34 +1,30 @@
-// What a program comes to on a slice: whether it fits into HBM, and how long a step takes.
+// What a program comes to (session.h), asked of many slices and variants.
 //
-// `fit` and `advise` ask this of many slices and variants, each in a child of its own, and say on
-// stderr what comes.
+// `fit` and `advise` ask workers, each of which has the session and keeps what it learns, and say
+// on stderr what comes.
 #ifndef TPUSIM_TOOLS_TPUSIM_OUTCOMES_H_
 #define TPUSIM_TOOLS_TPUSIM_OUTCOMES_H_
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/session.h"
 
 namespace tpusim::tools {
 
-struct Outcome {
-  Bytes peak{0}, usable{0};              // of HBM
-  std::string too_much = {};             // why it does not fit; "" if it does
-  std::optional<Picoseconds> step = {};  // of what was simulated
+// What one worker is asked.
+struct Question {
+  std::string name;
+  std::string kin = {};  // a worker that has answered one of them knows most about the others
 };
 
-Outcome OutcomeOf(const results::Report& report);
-// Compiles the program, and simulates what fits unless `machine` is null.
-absl::StatusOr<Outcome> OutcomeOf(const std::string& workload, const std::string& config,
-                                  const ProgramFlags& program, const MachineFlags* machine);
-// What `make` makes of each number, in children; `text` is what there is to say behind a name.
+// What `make` makes of the number of each question, in workers, in the order of the questions: the
+// first are asked first. `text` is what there is to say behind a name.
 std::vector<absl::StatusOr<Outcome>> OutcomesOf(
-    const std::vector<std::string>& names,
+    const std::vector<Question>& questions,
     const std::function<absl::StatusOr<Outcome>(size_t)>& make,
     const std::function<std::string(const absl::StatusOr<Outcome>&)>& text,
     const ProgramFlags& flags);

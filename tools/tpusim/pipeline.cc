@@ -86,13 +86,10 @@ std::string LongestLoop(const isa::InstructionCount& count) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> PartitionsOf(const std::string& file) {
-  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::ImportFile(file));
+int64_t PartitionsOf(const hlo::ImportedWorkload& imported) {
   const int64_t stated = imported.workload.num_partitions();
   return std::max<int64_t>(1, stated > 0 ? stated : imported.num_partitions);
 }
-
-namespace {
 
 absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload) {
   if (!workload.config().empty()) return workload.config();
@@ -101,6 +98,8 @@ absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Wo
       "lists all)",
       file));
 }
+
+namespace {
 
 // The flags, for the chip that the program is compiled for and for the one that runs it.
 absl::Status SetXlaFlags(const std::string& flags, std::optional<configs::Config>& compiled_for,
@@ -144,13 +143,15 @@ absl::StatusOr<std::optional<configs::Config>> CompiledFor(
 namespace {
 
 // One sentence per value of the compiler that leaves this program as it is: it is compiled without.
-absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
+absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
                                                         const std::string& slice,
                                                         const ProgramFlags& flags,
                                                         compiler::CompileOptions options,
                                                         const isa::PodProgram& program) {
   std::vector<std::string> warnings;
   options.scheduled = nullptr;
+  options.watch = {};
+  options.common = nullptr;
   std::string made;
   for (size_t n = 0; n < flags.overrides.size(); ++n) {
     const std::string& text = flags.overrides[n];
@@ -159,7 +160,7 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(n));
     ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, others));
     ASSIGN_OR_RETURN(const auto compiled_for, CompiledFor(slice, others, flags, config));
-    ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
+    ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
     const auto without =
         compiler::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
                           compiled_for ? &config : nullptr);
@@ -176,6 +177,13 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options) {
+  return Prepare({.file = file, .import = [&file] { return hlo::ImportFile(file); }}, config, flags,
+                 options);
+}
+
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags, compiler::CompileOptions options) {
+  const std::string& file = source.file;
   Prepared prepared;
   std::string slice = config;
   // A misspelt slice is said before a large file is read.
@@ -183,7 +191,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(config, flags.overrides));
   }
   const Stopwatch importing;
-  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
   prepared.import_seconds = importing.Seconds();
   prepared.name = imported.workload.name().empty() ? NameOf(file) : imported.workload.name();
   if (flags.verbose) {
@@ -204,6 +212,10 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 
   ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
                    CompiledFor(slice, flags.overrides, flags, prepared.config));
+  options.normalised = source.normalised;
+  if (source.common) {
+    options.common = source.common(slice, compiled_for ? *compiled_for : prepared.config);
+  }
   const Stopwatch compiling;
   const LimitScope outside_of_passes;
   ASSIGN_OR_RETURN(
@@ -220,7 +232,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   }
   if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
 
-  if (options.until == compiler::Stage::kStreams) {
+  if (options.until == compiler::Stage::kStreams && source.warns && !prepared.compiled.stopped) {
     isa::ProgramInfo& info = prepared.compiled.program.info;
     if (config.empty()) {
       info.records.insert(info.records.begin(),
@@ -234,10 +246,12 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     warn(UnusedOverrides(prepared.config, prepared.compiled.program, *prepared.compiled.optimized));
     if (file != "-") {  // what stdin says is said once
       ASSIGN_OR_RETURN(const std::vector<std::string> unused,
-                       UnusedPolicies(file, slice, flags, options, prepared.compiled.program));
+                       UnusedPolicies(source, slice, flags, options, prepared.compiled.program));
       warn(unused);
     }
     warn(UnusedAlgorithms(options.algorithms, info));
+  }
+  if (options.until == compiler::Stage::kStreams) {
     // The simulation and its trace take the memory.
     prepared.compiled.optimized.reset();
   }

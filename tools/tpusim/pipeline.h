@@ -9,6 +9,7 @@
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -21,7 +22,9 @@
 #include "sim/timeline.h"
 #include "tools/tpusim/program_flags.h"
 #include "workloads/compiler/compile.h"
+#include "workloads/hlo/io/import.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/sharding/normalise.h"
 
 namespace tpusim::tools {
 
@@ -40,8 +43,11 @@ struct Prepared {
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
 };
 
-// How many partitions the program of a file is for.
-absl::StatusOr<int64_t> PartitionsOf(const std::string& file);
+// How many partitions a program is for.
+int64_t PartitionsOf(const hlo::ImportedWorkload& imported);
+
+// The slice that a workload names. Error: none; `file` is for the message.
+absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload);
 
 // The slice of a run: the one given, or that which the workload names. Error: none is.
 absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
@@ -53,12 +59,27 @@ absl::StatusOr<std::optional<configs::Config>> CompiledFor(
     const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
     configs::Config& config);
 
+// Where a program comes from, and what its compilations have in common.
+struct Source {
+  std::string file;
+  std::function<absl::StatusOr<hlo::ImportedWorkload>()> import;  // for each compilation
+  // Null: nothing. The module of `import` is not read where this is there.
+  const sharding::NormalisedModule* normalised = nullptr;
+  // By the slice that is compiled for; null: nothing.
+  std::function<compiler::Common*(const std::string& slice, const configs::Config& config)> common =
+      nullptr;
+  // Whether anyone reads which options have no effect.
+  bool warns = true;
+};
+
 // `config` "" = the slice that the workload names.
 // What had to be assumed is added to the program's assumptions, overrides that
 // this program does not use to its warnings.
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options);
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags, compiler::CompileOptions options);
 
 // Warnings of a compiled program, wherever the compiler stopped.
 std::vector<std::string> WarningsOf(const Prepared& prepared);

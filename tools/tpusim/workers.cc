@@ -95,6 +95,11 @@ bool Workers::busy() const {
   return std::ranges::any_of(workers_, [](const Worker& w) { return w.tag.has_value(); });
 }
 
+std::optional<int64_t> Workers::last() const {
+  const auto found = std::ranges::find_if(workers_, [](const Worker& w) { return !w.tag; });
+  return found == workers_.end() ? std::nullopt : found->last;
+}
+
 void Workers::Serve(int from, int to) {
   while (const std::optional<std::string> question = ReadText(from)) {
     bool written = false;
@@ -155,7 +160,7 @@ absl::Status Workers::Ask(int64_t tag, const std::string& question) {
   const auto found = std::ranges::find_if(workers_, [](const Worker& w) { return !w.tag; });
   TPUSIM_CHECK(found != workers_.end(), "no worker is idle");
   if (found->pid < 0) RETURN_IF_ERROR(Begin(*found));
-  found->tag = tag;
+  found->tag = found->last = tag;
   WriteText(found->to, question);  // one that is dead is found by Wait
   return absl::OkStatus();
 }

@@ -33,6 +33,8 @@ class Workers {
 
   bool idle() const;  // one of them at least
   bool busy() const;  // likewise
+  // What the worker that Ask would ask was asked before; nothing: it would be a new one.
+  std::optional<int64_t> last() const;
   // Error: no process can be begun. One must be idle.
   absl::Status Ask(int64_t tag, const std::string& question);
 
@@ -47,7 +49,7 @@ class Workers {
   struct Worker {
     pid_t pid = -1;
     int to = -1, from = -1;
-    std::optional<int64_t> tag;
+    std::optional<int64_t> tag, last;
     std::string received;
   };
   absl::Status Begin(Worker& worker);
