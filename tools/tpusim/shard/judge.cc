@@ -122,9 +122,11 @@ absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::Comp
   quick.exact_under = std::min(quick.exact_under, kFewEvents);
   absl::StatusOr<sim::Timeline> timeline = sim::Simulate(machine_, compiled->program, quick);
   if (timeline.ok() && timeline->folding.is_approximate) {
-    verdict.bound = std::max(verdict.bound, timeline->step_time - timeline->folding.error_bound);
     // Only what is shorter for sure is worth the longer simulation.
-    if (timeline->step_time >= cutoff) return verdict;
+    if (timeline->step_time >= cutoff) {
+      verdict.bound = std::max(verdict.bound, timeline->step_time - timeline->folding.error_bound);
+      return verdict;
+    }
     timeline = sim::Simulate(machine_, compiled->program, simulation_);
   }
   // Beyond --max-events nothing is known of it but its bound.
