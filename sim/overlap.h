@@ -16,8 +16,9 @@
 // collective of a kind is in flight by kind, and of any kind; several count once.
 //
 // All of these are sums over the same intervals, so they agree whatever moments are settled. Behind
-// a steady state that is not exactly one, a slot may have been busy for a little longer than since
-// the last event, or for less than nothing: what was told too much before is taken back. A
+// a steady state that is not exactly one, or beside a kernel whose steps repeat with another period, a
+// slot may have been busy for a little longer than since the last event, or for less than nothing:
+// what was told too much before is taken back. A
 // settlement at every mark of a recorder (recorder.h) makes what is added between two marks the time
 // between them, also where the operations under way are not exactly the same at both.
 #ifndef TPUSIM_SIM_OVERLAP_H_

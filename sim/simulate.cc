@@ -34,18 +34,22 @@ constexpr int64_t kLeastPasses = 2;
 // is known: loops that find no steady state, and transfers.
 constexpr int64_t kEventsPerInstruction = 8;
 // Finer classes execute more than coarser ones, each: steady states are found later. 1.0 to 1.6 times
-// as much from one level to the next (docs/models.md, Symmetry); half as much again is predicted.
+// as much from one level to the next (docs/models.md, Symmetry), five times and more where groups
+// share links; half as much again is predicted, and what takes more is given up.
 constexpr double kFinerFactor = 1.5;
-// How far the step may be from the exact one (docs/models.md, Symmetry): with classes that a round of
-// refinement made, half as far as from the classes of groups; with those, twice as far as from the
-// classes of devices, and one part in a hundred. Classes of devices alone were off by up to 1.2 %
-// around stragglers, and by up to 6.5 % around degraded links. In any case three parts in a thousand.
 constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of refinement
-constexpr double kOfRefined = 0.5, kOfGroups = 2;
-constexpr double kUnrefined = 0.01, kOfDevices = 0.03, kOfDevicesAndLinks = 0.1;
+
+// How far the step may be from the exact one (docs/models.md, Symmetry), as parts of it. Members of a
+// class differ in how they share links, and in how long they wait for others. `sharing`: the part of
+// the time of transfers that others on the same links took.
+//   - Classes of devices alone were off by up to 2.5 % at a sharing of 0.42, by 1.5 % at 0.53, by
+//     0.2 % at 0.04, and by 0.01 % where transfers share no links. Around degraded links all members
+//     of a class are slowed by what slows one: up to 1.4 % without sharing, 4 % at 0.37.
+//   - Of finer classes the distance to the coarser ones says how much these ignored. Without sharing
+//     the next distance is at most half of it. With sharing it need not become less at all.
+constexpr double kOfSharing = 0.1, kOfLinks = 0.02;
+constexpr double kOfRefined = 0.5, kOfRefinedSharing = 2, kOfSharingRefined = 0.03;
 constexpr double kLeastBound = 0.003;
-// Classes of groups are worth so many times exact_under.
-constexpr double kWorthOfGroups = 3;
 
 struct Run {
   const configs::Config& config;
@@ -56,6 +60,10 @@ struct Run {
 struct Limits {
   int64_t instructions = kDefaultMaxEvents;
   int64_t flows = std::numeric_limits<int64_t>::max();
+
+  bool Allow(double events) const {
+    return events <= static_cast<double>(std::min(instructions, flows));
+  }
 };
 
 // As many events in all as exact_under.
@@ -104,6 +112,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateClasses(const Run& run, const Cl
   pod.CheckInvariants(timeline);
   timeline.chip_classes = classes.chips.classes();
   timeline.folding.device_classes = classes.devices.classes();
+  timeline.folding.link_sharing = pod.network().statistics().Sharing();
   return timeline;
 }
 
@@ -112,7 +121,7 @@ using MaySimulate = std::function<bool(int64_t classes)>;
 
 // Refines the classes until they allow what is in flight together. RESOURCE_EXHAUSTED beyond
 // `limits`, or if `may` says so of the classes. `before`: simulations of coarser classes.
-absl::StatusOr<Timeline> SimulateExact(const Run& run, Limits limits, const MaySimulate& may,
+absl::StatusOr<Timeline> SimulateExact(const Run& run, Limits& limits, const MaySimulate& may,
                                        Symmetry& symmetry, int64_t before = 0) {
   for (int64_t simulations = before + 1;; ++simulations) {
     symmetry.TryOrbits();
@@ -133,7 +142,8 @@ absl::StatusOr<Timeline> SimulateExact(const Run& run, Limits limits, const MayS
 
 absl::StatusOr<Timeline> SimulateExact(const Run& run, Symmetry& symmetry, int64_t before = 0) {
   const auto always = [](int64_t) { return true; };
-  return SimulateExact(run, {run.options.max_events}, always, symmetry, before);
+  Limits all{run.options.max_events};
+  return SimulateExact(run, all, always, symmetry, before);
 }
 
 // Of coarser classes, level by level.
@@ -142,12 +152,15 @@ class Approximation {
   Approximation(const Run& run, const Symmetry& exact)
       : run_(run), exact_(exact), levels_(run.config, run.program, run.options.impairments) {}
 
-  bool HasFewerClasses() { return levels_.DeviceClasses(kGroups) < ClassesOf(exact_); }
-  // Simulates the levels that are cheap. RESOURCE_EXHAUSTED as ever; other errors of coarser classes
-  // need not be those of the exact ones.
+  // Of the coarsest level.
+  int64_t LeastClasses() { return levels_.DeviceClasses(kDevices); }
+  // Simulates the coarsest level. RESOURCE_EXHAUSTED as ever; other errors of coarser classes need
+  // not be those of the exact ones.
   absl::Status Begin();
-  // The finest level that is predicted to have at most exact_under events, if there is one.
-  void Refine();
+  // Simulates the classes of groups, if they are predicted to stay within `limits`.
+  void AddGroups(Limits& limits);
+  // Simulates the finest level that is predicted to stay within `limits`, if groups were.
+  void Refine(Limits& limits);
   // From what has been simulated, what so many classes execute.
   double Predicted(int64_t classes) const {
     return kFinerFactor * static_cast<double>(classes) * static_cast<double>(last_->events) /
@@ -158,11 +171,13 @@ class Approximation {
   Timeline Take() &&;
 
  private:
-  // In picoseconds, how far the step may be from the exact one.
+  // As a part of the step, how far it may be from the exact one.
   double Bound() const;
   // What tells the classes apart.
   std::string Means() const;
-  absl::StatusOr<Timeline> Simulate(int level, bool records, const Limits& limits);
+  // False: this took more than `limits`, or ended in a circle of waits. What there is stands.
+  bool Add(int level, Limits& limits);
+  absl::StatusOr<Timeline> Simulate(int level, Limits& limits);
 
   const Run& run_;
   const Symmetry& exact_;
@@ -173,62 +188,56 @@ class Approximation {
   int level_ = -1;  // of last_
 };
 
-absl::StatusOr<Timeline> Approximation::Simulate(int level, bool records, const Limits& limits) {
-  SimulationOptions options = run_.options;
-  if (!records) {
-    options.record_devices.clear();
-    options.record_work = false;
-  }
+absl::StatusOr<Timeline> Approximation::Simulate(int level, Limits& limits) {
   ++simulations_;
-  Limits left = limits;
   ASSIGN_OR_RETURN(std::optional<Timeline> timeline,
-                   SimulateClasses({run_.config, run_.program, options}, levels_.ClassesAt(level),
-                                   left, /*flights=*/nullptr));
+                   SimulateClasses(run_, levels_.ClassesAt(level), limits, /*flights=*/nullptr));
   return *std::move(timeline);
 }
 
 absl::Status Approximation::Begin() {
-  const Limits all{run_.options.max_events};
-  const int64_t groups = levels_.DeviceClasses(kGroups);
-  const bool differ = levels_.DeviceClasses(kDevices) < groups;
-  level_ = differ ? kDevices : kGroups;
-  ASSIGN_OR_RETURN(last_, Simulate(level_, /*records=*/true, all));
-  const double most = kWorthOfGroups * static_cast<double>(run_.options.exact_under);
-  if (!differ || (run_.options.folding == Folding::kAutomatic && Predicted(groups) > most)) {
-    return absl::OkStatus();
-  }
-  coarser_ = last_->step_time;
-  level_ = kGroups;
-  ASSIGN_OR_RETURN(last_, Simulate(level_, /*records=*/true, all));
+  Limits all{run_.options.max_events};
+  level_ = levels_.DeviceClasses(kDevices) < levels_.DeviceClasses(kGroups) ? kDevices : kGroups;
+  ASSIGN_OR_RETURN(last_, Simulate(level_, all));
   return absl::OkStatus();
 }
 
-void Approximation::Refine() {
+bool Approximation::Add(int level, Limits& limits) {
+  absl::StatusOr<Timeline> finer = Simulate(level, limits);
+  if (!finer.ok()) {
+    limits = {0, 0};
+    return false;
+  }
+  coarser_ = last_->step_time;
+  last_ = *std::move(finer);
+  level_ = level;
+  return true;
+}
+
+void Approximation::AddGroups(Limits& limits) {
+  if (level_ == kDevices && limits.Allow(Predicted(levels_.DeviceClasses(kGroups)))) {
+    Add(kGroups, limits);
+  }
+}
+
+void Approximation::Refine(Limits& limits) {
   if (level_ < kGroups) return;
   int finest = level_;
   for (int level = level_ + 1;; ++level) {
     const int64_t classes = levels_.DeviceClasses(level);
-    if (classes <= levels_.DeviceClasses(level - 1) || classes >= ClassesOf(exact_)) break;
-    if (Predicted(classes) > static_cast<double>(run_.options.exact_under)) break;
+    if (classes <= levels_.DeviceClasses(level - 1) || !limits.Allow(Predicted(classes))) break;
     finest = level;
   }
-  if (finest == level_) return;
-  absl::StatusOr<Timeline> finer = Simulate(finest, /*records=*/true, Budget(run_.options));
-  // Beyond the budget, or a circle of waits: what there is stands.
-  if (!finer.ok()) return;
-  coarser_ = last_->step_time;
-  last_ = *std::move(finer);
-  level_ = finest;
+  if (finest > level_) Add(finest, limits);
 }
 
 double Approximation::Bound() const {
-  const auto step = static_cast<double>(last_->step_time.value());
-  if (level_ == kDevices) {
-    return step * (run_.options.impairments.links.empty() ? kOfDevices : kOfDevicesAndLinks);
+  const double sharing = last_->folding.link_sharing;
+  if (!coarser_) {
+    return kOfSharing * sharing + (run_.options.impairments.links.empty() ? 0 : kOfLinks);
   }
-  const auto skew = static_cast<double>(last_->folding.ignored_skew.value());
-  const double bound = level_ == kGroups ? kOfGroups * skew + kUnrefined * step : kOfRefined * skew;
-  return std::max(bound, kLeastBound * step);
+  const double distance = Ratio(last_->folding.ignored_skew, last_->step_time);
+  return distance * (kOfRefined + kOfRefinedSharing * sharing) + kOfSharingRefined * sharing;
 }
 
 std::string Approximation::Means() const {
@@ -248,7 +257,9 @@ Timeline Approximation::Take() && {
     folding.ignored_skew =
         std::max(last_->step_time, *coarser_) - std::min(last_->step_time, *coarser_);
   }
-  folding.error_bound += Picoseconds(static_cast<int64_t>(std::ceil(Bound())));
+  const double bound =
+      std::max(Bound(), kLeastBound) * static_cast<double>(last_->step_time.value());
+  folding.error_bound += Picoseconds(static_cast<int64_t>(std::ceil(bound)));
   return *std::move(last_);
 }
 
@@ -256,13 +267,15 @@ absl::StatusOr<Timeline> SimulateApproximately(const Run& run) {
   Symmetry exact(run.config, run.program, run.options.impairments, /*folds=*/true,
                  run.options.record_devices);
   Approximation approximation(run, exact);
-  if (!approximation.HasFewerClasses()) return SimulateExact(run, exact);
+  if (approximation.LeastClasses() >= ClassesOf(exact)) return SimulateExact(run, exact);
   const absl::Status begun = approximation.Begin();
   // Devices that are put together may wait for each other.
   if (!begun.ok() && !absl::IsResourceExhausted(begun)) {
     return SimulateExact(run, exact, approximation.simulations());
   }
   RETURN_IF_ERROR(begun);
+  Limits all{run.options.max_events};
+  approximation.AddGroups(all);
   return std::move(approximation).Take();
 }
 
@@ -273,30 +286,36 @@ absl::StatusOr<Timeline> SimulateAutomatically(const Run& run) {
                  options.record_devices);
   exact.TryOrbits();
   const double least = isa::CountInstructions(run.program, kLeastPasses).instructions;
-  const auto is_small = [&](int64_t classes) {
-    return least * static_cast<double>(classes) * kEventsPerInstruction <= most;
+  Approximation approximation(run, exact);
+  const int64_t coarsest = approximation.LeastClasses();
+  // What few classes take, or as few as coarser ones are, is no more than what those would.
+  const auto are_few = [&](int64_t classes) {
+    return classes <= std::max(kUnpredictedClasses, coarsest);
   };
-  const auto are_few = [](int64_t classes) { return classes <= kUnpredictedClasses; };
-  if (are_few(ClassesOf(exact)) || is_small(ClassesOf(exact))) {
-    // What few classes take is no more than coarser ones would.
-    const Limits limits = is_small(ClassesOf(exact)) ? Budget(options) : Limits{options.max_events};
-    absl::StatusOr<Timeline> timeline = SimulateExact(
-        run, limits, [&](int64_t classes) { return are_few(classes) || is_small(classes); }, exact);
+  const auto are_small = [&](int64_t classes) {
+    return are_few(classes) ||
+           least * static_cast<double>(classes) * kEventsPerInstruction <= most;
+  };
+  if (are_small(ClassesOf(exact))) {
+    Limits limits = are_few(ClassesOf(exact)) ? Limits{options.max_events} : Budget(options);
+    absl::StatusOr<Timeline> timeline = SimulateExact(run, limits, are_small, exact);
     if (!absl::IsResourceExhausted(timeline.status()) || are_few(ClassesOf(exact))) return timeline;
   }
-  Approximation approximation(run, exact);
-  // As where every device has a program of its own.
-  if (!approximation.HasFewerClasses()) return SimulateExact(run, exact);
   const absl::Status begun = approximation.Begin();
   if (absl::IsResourceExhausted(begun)) return begun;
+  // Devices that are put together may wait for each other.
   if (!begun.ok()) return SimulateExact(run, exact, approximation.simulations());
-  const auto is_cheap = [&](int64_t classes) { return approximation.Predicted(classes) <= most; };
-  if (is_cheap(ClassesOf(exact))) {
+  Limits budget = Budget(options);
+  approximation.AddGroups(budget);
+  const auto are_cheap = [&](int64_t classes) {
+    return budget.Allow(approximation.Predicted(classes));
+  };
+  if (are_cheap(ClassesOf(exact))) {
     absl::StatusOr<Timeline> timeline =
-        SimulateExact(run, Budget(options), is_cheap, exact, approximation.simulations());
+        SimulateExact(run, budget, are_cheap, exact, approximation.simulations());
     if (!absl::IsResourceExhausted(timeline.status())) return timeline;
   }
-  approximation.Refine();
+  approximation.Refine(budget);
   return std::move(approximation).Take();
 }
 

@@ -8,9 +8,10 @@
 // the timeline says (FoldingReport::error_bound). After exact_events, passes of loops count as the
 // same that are nearly so (fast_forward.h). And where there are many exact classes, coarser ones
 // (symmetry/levels.h) are simulated first, in a fraction of the time. What these execute per class
-// says what the exact classes would: they are simulated if that is at most exact_under events, else
-// the finest level of which that is true. The step is that of the last simulation, its bound follows
-// from how far it is from the one before.
+// says what finer ones would: within exact_under events in all the exact classes are simulated, or
+// the finest level for which that is enough. The step is that of the last simulation. How far off it
+// may be follows from how far it is from the one before, and from how much of the time of transfers
+// others on the same links took.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 
@@ -51,8 +52,8 @@ struct SimulationOptions {
   // Of Folding::kAutomatic: so many instructions are executed as they are before loops may be
   // nearly the same.
   int64_t exact_events = kDefaultExactEvents;
-  // Of Folding::kAutomatic: a simulation of many classes may have so many events, instructions and
-  // starts and ends of transfers.
+  // Of Folding::kAutomatic: all simulations behind that of the coarsest classes may have so many
+  // instructions, and as many starts and ends of transfers.
   int64_t exact_under = kDefaultExactUnder;
 };
 

@@ -176,9 +176,15 @@ void Network::PruneHeap() {
 
 void Network::FinishFlow(uint32_t slot, int64_t time) {
   Flow& flow = flows_[slot];
+  bool shares = false;
   for (const FlowUse& use : flow.uses) {
     // All that was left, whatever the rounding of the time: amounts add up.
     resources_[use.resource].carried += use.weight * flow.remaining;
+    shares = shares || resources_[use.resource].counts_sharing;
+  }
+  if (shares && flow.limit > 0) {
+    statistics_.in_flight += ToSeconds(Picoseconds(time - flow.started));
+    statistics_.alone += flow.amount / flow.limit;
   }
   const int64_t limited = flow.limited + (flow.limited_by_timed ? time - flow.settled : 0);
   completed_.push_back(

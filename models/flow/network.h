@@ -36,6 +36,7 @@
 #ifndef TPUSIM_MODELS_FLOW_NETWORK_H_
 #define TPUSIM_MODELS_FLOW_NETWORK_H_
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -90,6 +91,11 @@ struct NetworkStatistics {
   uint64_t solves = 0;        // instants with changes
   uint64_t flows_solved = 0;  // flows whose rates were solved in them
   uint64_t rate_changes = 0;
+  // Seconds that flows took over resources of CountSharing, and that they would have taken alone.
+  double in_flight = 0, alone = 0;
+
+  // The part of their time that others on the same resources took; 0 to 1.
+  double Sharing() const { return in_flight > 0 ? std::max(0.0, 1 - alone / in_flight) : 0; }
 };
 
 class Network {
@@ -108,6 +114,8 @@ class Network {
   // Of every flow the time is told in which this resource was the first on its way that let it go
   // no faster.
   void TimeLimits(ResourceId id) { resources_[id.value].times_limits = true; }
+  // Flows over this resource count for what NetworkStatistics says of sharing.
+  void CountSharing(ResourceId id) { resources_[id.value].counts_sharing = true; }
 
   // Amount 0 completes at `now`; the next Advance returns it.
   FlowId Start(Picoseconds now, const FlowSpec& spec) {
@@ -223,6 +231,7 @@ class Network {
     bool rate_marked = false;
     bool watched = false;
     bool times_limits = false;
+    bool counts_sharing = false;
     bool changed = false;  // in changed_
     bool in_system = false;
     absl::InlinedVector<User, 2> users;

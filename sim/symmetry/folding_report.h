@@ -23,6 +23,8 @@ struct FoldingReport {
   std::vector<Step> steps;
   // Of an approximate folding, by how much the step differs from that of coarser classes.
   Picoseconds ignored_skew{0};
+  // The part of the time of transfers that others on the same links took.
+  double link_sharing = 0;
   // By so much at most the step differs from that of every device and pass by itself (simulate.h).
   // Zero: it is the same.
   Picoseconds error_bound{0};

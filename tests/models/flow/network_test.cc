@@ -350,6 +350,26 @@ TEST(Network, OfTwoThatLimitAFlowTheFirstOnItsWayDoes) {
   }
 }
 
+// Two of 5000 B at 1 B/ps together take 10,000 ps each, 5000 ps alone; what is on the other resource
+// does not count.
+TEST(Network, SharingIsTheTimeThatOthersTook) {
+  Network net;
+  const ResourceId link = net.AddResource("link", 1e12), memory = net.AddResource("memory", 1e12);
+  net.CountSharing(link);
+  EXPECT_EQ(net.statistics().Sharing(), 0);
+  net.Start(Picoseconds(0), {5000, kInf, {{memory, 1}}, 1});
+  net.Start(Picoseconds(0), {5000, kInf, {{memory, 1}}, 2});
+  net.Start(Picoseconds(0), {5000, kInf, {{link, 1}}, 3});
+  Drain(net);
+  EXPECT_EQ(net.statistics().Sharing(), 0);
+  const Picoseconds later(50'000);
+  net.Start(later, {5000, kInf, {{link, 1}}, 4});
+  net.Start(later, {5000, kInf, {{link, 1}}, 5});
+  Drain(net);
+  // 15,000 of 25,000 ps alone.
+  EXPECT_DOUBLE_EQ(net.statistics().Sharing(), 0.4);
+}
+
 TEST(Network, SlotsAreReusedButIdsAreNot) {
   Network net;
   const ResourceId link = net.AddResource("link", 1e12);
