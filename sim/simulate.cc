@@ -90,9 +90,9 @@ absl::StatusOr<std::optional<Timeline>> SimulateClasses(const Run& run, const Cl
   if (options.folding == Folding::kAutomatic) pod.TolerateAfter(options.exact_events);
   // Until nothing is left to happen, or a fault.
   sc_core::sc_start(events::ScTime(kLongestStep), sc_core::SC_EXIT_ON_STARVATION);
+  limits.instructions = std::max<int64_t>(0, limits.instructions - pod.instructions());
+  limits.flows = std::max<int64_t>(0, limits.flows - pod.flows());
   RETURN_IF_ERROR(pod.fault());
-  limits.instructions -= pod.instructions();
-  limits.flows -= pod.flows();
   if (flights != nullptr && flights->refused()) return std::nullopt;
   if (pod.passes_ahead() || sc_core::sc_pending_activity() || pod.network().active_flows() > 0) {
     return TooLong(pod, config, program);
@@ -234,10 +234,12 @@ void Approximation::Refine(Limits& limits) {
 double Approximation::Bound() const {
   const double sharing = last_->folding.link_sharing;
   if (!coarser_) {
-    return kOfSharing * sharing + (run_.options.impairments.links.empty() ? 0 : kOfLinks);
+    const double links = run_.options.impairments.links.empty() ? 0 : kOfLinks;
+    return std::max(links, kLeastBound) + kOfSharing * sharing;
   }
   const double distance = Ratio(last_->folding.ignored_skew, last_->step_time);
-  return distance * (kOfRefined + kOfRefinedSharing * sharing) + kOfSharingRefined * sharing;
+  return std::max(kOfRefined * distance, kLeastBound) +
+         sharing * (kOfRefinedSharing * distance + kOfSharingRefined);
 }
 
 std::string Approximation::Means() const {
@@ -257,8 +259,7 @@ Timeline Approximation::Take() && {
     folding.ignored_skew =
         std::max(last_->step_time, *coarser_) - std::min(last_->step_time, *coarser_);
   }
-  const double bound =
-      std::max(Bound(), kLeastBound) * static_cast<double>(last_->step_time.value());
+  const double bound = Bound() * static_cast<double>(last_->step_time.value());
   folding.error_bound += Picoseconds(static_cast<int64_t>(std::ceil(bound)));
   return *std::move(last_);
 }
@@ -296,8 +297,11 @@ absl::StatusOr<Timeline> SimulateAutomatically(const Run& run) {
     return are_few(classes) ||
            least * static_cast<double>(classes) * kEventsPerInstruction <= most;
   };
+  Limits budget = Budget(options);
   if (are_small(ClassesOf(exact))) {
-    Limits limits = are_few(ClassesOf(exact)) ? Limits{options.max_events} : Budget(options);
+    // What seems small and is not leaves half of the budget for what follows.
+    budget = {budget.instructions / 2, budget.flows / 2};
+    Limits limits = are_few(ClassesOf(exact)) ? Limits{options.max_events} : budget;
     absl::StatusOr<Timeline> timeline = SimulateExact(run, limits, are_small, exact);
     if (!absl::IsResourceExhausted(timeline.status()) || are_few(ClassesOf(exact))) return timeline;
   }
@@ -305,7 +309,6 @@ absl::StatusOr<Timeline> SimulateAutomatically(const Run& run) {
   if (absl::IsResourceExhausted(begun)) return begun;
   // Devices that are put together may wait for each other.
   if (!begun.ok()) return SimulateExact(run, exact, approximation.simulations());
-  Limits budget = Budget(options);
   approximation.AddGroups(budget);
   const auto are_cheap = [&](int64_t classes) {
     return budget.Allow(approximation.Predicted(classes));
