@@ -206,7 +206,13 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
     kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
   }
   const timing::KernelTraffic traffic = timing::TrafficOf(kernel_);
-  return {timing::KernelTimeBound(target_.chip(), kernel_), traffic.read + traffic.written};
+  Picoseconds time = timing::KernelTimeBound(target_.chip(), kernel_);
+  if (on_arrays) {
+    // Either side of a product may be what is fed to the arrays.
+    std::swap(kernel_.block.mxu.m, kernel_.block.mxu.n);
+    time = std::min(time, timing::KernelTimeBound(target_.chip(), kernel_));
+  }
+  return {time, traffic.read + traffic.written};
 }
 
 // Of the candidate by itself, in which arrays lie as it has them.
