@@ -390,12 +390,20 @@ Network::Load Network::LoadOf(const Resource& resource) const {
   return load;
 }
 
-bool Network::HasBottleneck(const Flow& flow, double rate) const {
+const Network::Load& Network::LoadBeside(uint32_t resource) {
+  loads_beside_.resize(resources_.size());
+  LoadBesideSystem& known = loads_beside_[resource];
+  if (std::exchange(known.epoch, epoch_) != epoch_) known.load = LoadOf(resources_[resource]);
+  return known.load;
+}
+
+bool Network::HasBottleneck(const Flow& flow, double rate) {
   if (rate >= flow.limit * (1 - kBalance)) return true;
   for (const FlowUse& use : flow.uses) {
     const Resource& resource = resources_[use.resource];
     if (!resource.binding) continue;
-    const Load load = resource.in_system ? component_loads_[resource.local] : LoadOf(resource);
+    const Load& load =
+        resource.in_system ? component_loads_[resource.local] : LoadBeside(use.resource);
     if (load.full && rate >= load.fastest * (1 - kBalance)) return true;
   }
   return false;

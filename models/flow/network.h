@@ -270,7 +270,7 @@ class Network {
   void AddToSystem(uint32_t slot);
   void SolveSystem();
   bool SystemHolds();
-  bool HasBottleneck(const Flow& flow, double rate) const;
+  bool HasBottleneck(const Flow& flow, double rate);
   // Whether what limits the flow at this rate, as just solved, is a resource of TimeLimits.
   bool LimitedByTimed(const Flow& flow, double rate) const;
   double NewRate(const Flow& flow) const {
@@ -329,7 +329,14 @@ class Network {
     bool full = false;
   };
   Load LoadOf(const Resource& resource) const;
+  // Of a resource that no flow of the system uses; the same until that system is solved.
+  const Load& LoadBeside(uint32_t resource);
   std::vector<Load> component_loads_;
+  struct LoadBesideSystem {
+    uint64_t epoch = 0;  // of the system
+    Load load;
+  };
+  std::vector<LoadBesideSystem> loads_beside_;  // by resource
   std::vector<uint32_t> candidates_;
   std::vector<double> component_capacity_;
   std::vector<double> component_cap_;
