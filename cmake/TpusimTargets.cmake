@@ -74,9 +74,10 @@ function(tpusim_precompiled name)
   target_precompile_headers(${name} REUSE_FROM tpusim_hlo)
 endfunction()
 
-# tpusim_test(NAME SOURCES a_test.cc DEPS x y [LABELS long]): every test case is
-# its own process (gtest_discover_tests), because SystemC can elaborate only
-# one simulation per process.
+# tpusim_test(NAME SOURCES a_test.cc DEPS x y [PROCESS_PER_CASE] [LABELS long]): one process runs all
+# test cases and prints those that fail. With PROCESS_PER_CASE each runs in a process of its own:
+# where cases elaborate SystemC without a child process, as it can do so once per process, and where
+# they take minutes, so that all cores have some.
 # The code of the tests itself is run once: optimising it costs more than it saves.
 # GCC 12 sees overflows in string concatenation that are not there.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
@@ -85,7 +86,7 @@ endif()
 list(APPEND TPUSIM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>)
 function(tpusim_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "PROCESS_PER_CASE" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${TPUSIM_TEST_OPTIONS})
@@ -94,5 +95,10 @@ function(tpusim_test name)
   # Larger parts than of libraries: most of the time goes to templates that all tests share.
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD_BATCH_SIZE 12)
-  gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
+  if(ARG_PROCESS_PER_CASE)
+    gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
+  else()
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
 endfunction()
