@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 force_cpu_devices(8)
+# What XLA compiles for CPUs here runs once: with its younger emitters and in as many parts as there
+# are, compiling takes three times as long. Asked for by their name, a caller's own stay.
+for flag in (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_cpu_use_fusion_emitters=false",
+):
+    if flag.partition("=")[0] not in os.environ["XLA_FLAGS"]:
+        os.environ["XLA_FLAGS"] += f" {flag}"
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # The simulator under test, for every test and what it starts, in whatever folder.

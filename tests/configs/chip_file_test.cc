@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 
 #include "configs/chip_schema.h"
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::configs {
 namespace {
@@ -137,19 +136,19 @@ TEST(ChipFileTest, ErrorsSayWhatAndWhere) {
 }
 
 TEST(ChipFileTest, AFileThatNamesItselfIsAnError) {
-  const std::string name = "tpusim_self." + std::to_string(::getpid()) + ".json";
-  const std::string path = ::testing::TempDir() + name;
+  const TemporaryFolder folder;
+  const std::string name = "self.json";
+  const std::string path = folder / name;
   std::ofstream(path) << R"({"base": ")" << name << R"(", "name": "x"})";
   const absl::StatusOr<ChipFile> file = LoadChip(path, "");
   EXPECT_THAT(Message(file.status()), HasSubstr("does a file name itself?"));
-  std::remove(path.c_str());
 }
 
 TEST(ChipFileTest, MissingFilesAreNamed) {
   EXPECT_THAT(Message(LoadChip("/nonexistent/a.json", "").status()),
               HasSubstr("cannot read /nonexistent/a.json"));
   // A folder is no file.
-  EXPECT_FALSE(LoadChip("..json", ::testing::TempDir()).ok());
+  EXPECT_FALSE(LoadChip("..json", TemporaryFolder().path().string()).ok());
 }
 
 TEST(ChipFileTest, CmemHasARate) {

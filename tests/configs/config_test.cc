@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::configs {
 namespace {
@@ -194,20 +193,13 @@ TEST(WithoutSpeedsTest, TheRateOfAPartThatTheChipDidNotHaveStays) {
 
 class ConfigFileTest : public ::testing::Test {
  protected:
-  // One folder per test and process: tests run in parallel.
-  void SetUp() override {
-    folder_ = ::testing::TempDir() + "tpusim_config_" +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name() + "." +
-              std::to_string(::getpid());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string Write(const std::string& name, const std::string& text) {
     const std::string path = folder_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path().string();
 };
 
 TEST_F(ConfigFileTest, NamesChipSliceAndOverrides) {

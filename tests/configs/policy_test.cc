@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 
 #include "configs/chip_file.h"
@@ -12,6 +10,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::configs {
 namespace {
@@ -92,8 +91,8 @@ TEST(PolicyTest, FaultsSayWhatIsWanted) {
 }
 
 TEST(PolicyTest, AConfigurationFileSetsWordsToo) {
-  const std::string path =
-      ::testing::TempDir() + "tpusim_policy." + std::to_string(::getpid()) + ".json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "policy.json";
   const auto load = [&path](const std::string& value) {
     std::ofstream(path)
         << R"({"chip": "v5e", "slice": "4x2", "set": {"compiler.products_in_vmem": )" << value
@@ -103,7 +102,6 @@ TEST(PolicyTest, AConfigurationFileSetsWordsToo) {
   EXPECT_FALSE(load("false")->chip.compiler.products_in_vmem);
   EXPECT_THAT(Message(load("0").status()),
               HasSubstr("set compiler.products_in_vmem must be false or true"));
-  std::remove(path.c_str());
 }
 
 TEST(PolicyTest, AChipOfOnesOwnFollowsItsBaseOrAnother) {

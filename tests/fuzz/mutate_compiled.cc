@@ -33,6 +33,7 @@
 #include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "mutate.h"
+#include "tests/temporary_folder.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/program_flags.h"
 #include "workloads/hlo/io/gzip.h"
@@ -228,8 +229,9 @@ int Main(std::vector<std::string> arguments) {
                "usage: mutate_compiled [--mutations N] [--from N] [--keep FOLDER] PATH...\n");
     return 2;
   }
-  const fs::path folder = keep.empty() ? fs::temp_directory_path() : fs::path(keep);
-  const fs::path file = folder / fmt::format("mutate_compiled.{}.pb", ::getpid());
+  const TemporaryFolder temporary;
+  const fs::path folder = keep.empty() ? temporary.path() : fs::path(keep);
+  const fs::path file = temporary.path() / "mutated.pb";
   int64_t ran = 0, failed = 0;
   for (int64_t n = from; n < from + mutations; ++n) {
     const Seed& seed = seeds[static_cast<size_t>(n) % seeds.size()];
@@ -244,7 +246,6 @@ int Main(std::vector<std::string> arguments) {
     std::fflush(stdout);
     if (!keep.empty()) fs::copy_file(file, folder / fmt::format("mutation-{}.pb", n));
   }
-  fs::remove(file);
   fmt::print("{} mutations of {} modules: {} ran, {} failed\n", mutations, seeds.size(), ran,
              failed);
   // Something must get past the checks, something must not.

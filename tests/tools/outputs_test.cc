@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::tools {
 namespace {
@@ -20,21 +20,13 @@ using ::testing::HasSubstr;
 
 class OutputsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ =
-        fs::temp_directory_path() / ("tpusim_outputs_" + test + "." + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string In(const std::string& name) const { return (folder_ / name).string(); }
   int64_t Files() const {
     return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(OutputsTest, TryingLeavesNothingBehind) {

@@ -360,3 +360,15 @@ def test_every_file_of_tests_is_built() -> None:
         if name not in listed and not (path.parent == folder and "*_test.cc" in listed):
             missing.append(path.relative_to(ROOT).as_posix())
     assert not missing, "name them in a CMakeLists.txt: " + ", ".join(missing)
+
+
+def test_tests_share_no_path() -> None:
+    """Several of them run at once, in several checkouts."""
+    shared = re.compile(r"TempDir\(|temp_directory_path|gettempdir|tempfile\.mktemp|[\"']/tmp\b")
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in sources(ROOT / "tests", ".h", ".cc", ".py")
+        if path.name not in ("temporary_folder.h", "test_house.py")
+        and (found := shared.search(path.read_text()))
+    ]
+    assert not wrong, "take tests/temporary_folder.h or tmp_path: " + ", ".join(wrong)

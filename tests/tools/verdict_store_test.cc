@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 #include "tools/tpusim/shard/store.h"
 
 namespace tpusim::tools {
@@ -20,14 +20,6 @@ using ::testing::HasSubstr;
 
 class VerdictStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("verdicts_" + std::to_string(::getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Path() const { return (folder_ / "store").string(); }
   int64_t Files() const { return std::distance(std::filesystem::directory_iterator(folder_), {}); }
   std::unique_ptr<VerdictStore> Open(const std::string& search = "one") const {
@@ -47,7 +39,8 @@ class VerdictStoreTest : public ::testing::Test {
     sqlite3_close(db);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 Verdict Simulated() {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::results {
 namespace {
@@ -19,12 +19,6 @@ using ::testing::HasSubstr;
 
 class AtomicFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("atomic_file_test." + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   static std::string Read(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
@@ -37,7 +31,8 @@ class AtomicFileTest : public ::testing::Test {
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(AtomicFileTest, WritesAllBytesAndNothingElse) {

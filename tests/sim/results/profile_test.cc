@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,19 +9,20 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/xplane.pb.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::results {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace xp = ::tpusim::xplane;
 
 // A time of day in nanoseconds, as profiles of real devices begin.
 constexpr int64_t kBase = 1'795'000'000'000'000'000;
 
 // One device with the modules jit_step and jit_other, and what XProf says of two operations.
-class ProfileTest : public testing::Test {
+class ProfileTest : public ::testing::Test {
  protected:
   ProfileTest() {
     plane_ = space_.add_planes();
@@ -54,7 +54,6 @@ class ProfileTest : public testing::Test {
     // Lines have a beginning each.
     ops_->set_timestamp_ns(kBase + 1000);
   }
-  ~ProfileTest() override { std::filesystem::remove_all(folder_); }
 
   void Name(int64_t id, const std::string& name, const std::string& display) {
     xp::XEventMetadata& metadata = (*plane_->mutable_event_metadata())[id];
@@ -85,7 +84,8 @@ class ProfileTest : public testing::Test {
   xp::XSpace space_;
   xp::XPlane* plane_;
   xp::XLine *modules_, *ops_;
-  std::string folder_ = testing::TempDir() + "profile_test." + std::to_string(::getpid());
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path().string();
 };
 
 TEST_F(ProfileTest, OperationsHaveTheirOwnTime) {

@@ -1,9 +1,7 @@
 #include "tests/sim/results/sample.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "configs/status_macros.h"
 #include "sim/results/perfetto.h"
 #include "sim/results/trace_source.h"
+#include "tests/temporary_folder.h"
 
 namespace tpusim::results {
 namespace {
@@ -288,13 +287,12 @@ TraceTotals TotalsOf(const TraceModel& whole) {
 }
 
 std::string PerfettoBytes(const Sample& s) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("sample_{}.pftrace", ::getpid());
-  const auto written = WritePerfettoTrace(path.string(), s.config, s.info, s.timeline);
+  const TemporaryFolder folder;
+  const std::string path = folder / "sample.pftrace";
+  const auto written = WritePerfettoTrace(path, s.config, s.info, s.timeline);
   TPUSIM_CHECK(written.ok(), Message(written.status()));
   std::stringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
-  std::filesystem::remove(path);
   return bytes.str();
 }
 
