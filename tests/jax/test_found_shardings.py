@@ -83,7 +83,7 @@ def placed(mesh: Mesh, value: np.ndarray, dims: list[list[str]]) -> list[np.ndar
 def test_found_shardings_compute_the_same(name: str, binary: str, tmp_path: pathlib.Path):
     example: Example = EXAMPLES[name]
     file = ROOT / "workloads" / "examples" / f"{name}.pb"
-    command = [binary, "shard", str(file), "--all", "--seconds", "5", "--jobs", "1", "--json"]
+    command = [binary, "shard", str(file), "--all", "--seconds", "2", "--jobs", "1", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (answer,) = json.loads(done.stdout)["slices"]
