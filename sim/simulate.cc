@@ -48,7 +48,7 @@ constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of r
 //   - Of finer classes the distance to the coarser ones says how much these ignored. Without sharing
 //     the next distance is at most half of it. With sharing it need not become less at all.
 constexpr double kOfSharing = 0.1, kOfLinks = 0.02;
-constexpr double kOfRefined = 0.5, kOfRefinedSharing = 2, kOfSharingRefined = 0.03;
+constexpr double kOfRefined = 0.5, kOfRefinedSharing = 2, kOfSharingRefined = 0.04;
 constexpr double kLeastBound = 0.003;
 
 struct Run {
