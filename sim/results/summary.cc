@@ -69,6 +69,13 @@ std::string EstimateText(const Report& r) {
   return text;
 }
 
+// How far the step may be from that of every device by itself; empty: it is that.
+std::string ExactnessText(const Report& r) {
+  if (!r.folding.is_approximate) return "";
+  return fmt::format("within {:.2g}%: {} classes stand for {} devices; --exact-under asks for more",
+                     100 * Share(r.folding.error_bound, r), r.folding.device_classes, r.devices);
+}
+
 Lines Head(const Report& r, size_t width) {
   Lines lines;
   lines.push_back(Field(
@@ -80,6 +87,9 @@ Lines Head(const Report& r, size_t width) {
   lines.push_back(Field(
       "step time", fmt::format("{}   MFU {}   HFU {}{}   {} per device", TimeText(r.step_time),
                                PercentText(r.mfu), PercentText(r.hfu), of, FlopsText(r.flops))));
+  if (const std::string exactness = ExactnessText(r); !exactness.empty()) {
+    lines.push_back(Field("exactness", exactness));
+  }
   if (!r.error_bar.text.empty()) lines.push_back(Field("validated", r.error_bar.text));
   std::string bounds = fmt::format("compute {}, hbm {}, ici {}", TimeText(r.bound.compute),
                                    TimeText(r.bound.hbm), TimeText(r.bound.ici));

@@ -53,6 +53,17 @@ TEST(SummaryTest, UtilizationsAboveOneSayOfWhat) {
   EXPECT_THAT(Summarize(r), HasSubstr("MFU 150.0%   HFU 150.0% of the bf16 peak   6.001 GFLOP"));
 }
 
+// The bound of 0.4 of 100 us is on the screen, whatever else is left out there.
+TEST(SummaryTest, ApproximateStepsSayHowFarOffTheyMayBe) {
+  Report r = SampleReport();
+  EXPECT_THAT(Summarize(r), ::testing::Not(HasSubstr("exactness")));
+  r.devices = 256;
+  r.folding.is_approximate = true;
+  r.folding.device_classes = 16;
+  r.folding.error_bound = Picoseconds(400'000);
+  EXPECT_THAT(Summarize(r), HasSubstr("exactness      within 0.4%: 16 classes stand for 256 devices"));
+}
+
 // 2 GB go out beside the main stream, which waits 4 of the 100 us for them.
 TEST(SummaryTest, HostMemory) {
   Report r = SampleReport();
