@@ -35,8 +35,8 @@ constexpr int64_t kLeastPasses = 2;
 constexpr int64_t kEventsPerInstruction = 8;
 // Finer classes execute more than coarser ones, each: steady states are found later. 1.0 to 1.6 times
 // as much from one level to the next (docs/models.md, Symmetry), five times and more where groups
-// share links; half as much again is predicted, and what takes more is given up.
-constexpr double kFinerFactor = 1.5;
+// share links; a quarter more is predicted, and what takes more is given up.
+constexpr double kFinerFactor = 1.25;
 constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of refinement
 
 // How far the step may be from the exact one (docs/models.md, Symmetry), as parts of it. Members of a
@@ -44,11 +44,11 @@ constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of r
 // the time of transfers that others on the same links took.
 //   - Classes of devices alone were off by up to 2.5 % at a sharing of 0.42, by 1.5 % at 0.53, by
 //     0.2 % at 0.04, and by 0.01 % where transfers share no links. Around degraded links all members
-//     of a class are slowed by what slows one: up to 1.4 % without sharing, 4 % at 0.37.
+//     of a class are slowed by what slows one: up to 2.7 % with little sharing, 4 % at 0.37.
 //   - Of finer classes the distance to the coarser ones says how much these ignored. Without sharing
 //     the next distance is at most half of it. With sharing it need not become less at all.
-constexpr double kOfSharing = 0.1, kOfLinks = 0.02;
-constexpr double kOfRefined = 0.5, kOfRefinedSharing = 2, kOfSharingRefined = 0.04;
+constexpr double kOfSharing = 0.1, kOfLinks = 0.03;
+constexpr double kOfRefined = 0.5, kOfRefinedSharing = 1, kOfSharingRefined = 0.045;
 constexpr double kLeastBound = 0.003;
 
 struct Run {
