@@ -9,7 +9,6 @@ digest: its text would be that of the pass before.
 import dataclasses
 import hashlib
 import json
-import pathlib
 import re
 import subprocess
 import tempfile
@@ -41,14 +40,17 @@ class _FailedError(Exception):
     """The line that a command ended with."""
 
 
-def measure(binary: pathlib.Path, program: Program) -> Row:
-    """Runs and compiles a program; what fails is in the row."""
+def measure(simulator: Sequence[str], program: Program) -> Row:
+    """Runs and compiles a program; what fails is in the row.
+
+    `simulator` is the binary and options that both commands take.
+    """
     row = Row()
     try:
         if program.kind != COMPILED:
-            row.stages |= _stages(binary, program, "sharded")
-        row.stages |= _stages(binary, program, "partitioned")
-        printed, said = _call(binary, "run", program, ["--json", "--pass-timings"])
+            row.stages |= _stages(simulator, program, "sharded")
+        row.stages |= _stages(simulator, program, "partitioned")
+        printed, said = _call(simulator, "run", program, ["--json", "--pass-timings"])
         report = json.loads(printed)
         row.figures = _figures(report)
         row.report = {
@@ -57,7 +59,7 @@ def measure(binary: pathlib.Path, program: Program) -> Row:
             if key not in _OF_THE_COMMAND
         }
         changed = [name for name, times in _PASS.findall(said) if times != "0" and name != "all"]
-        row.stages |= _stages(binary, program, "streams", changed)
+        row.stages |= _stages(simulator, program, "streams", changed)
     except _FailedError as error:
         row.error = str(error)
     return row
@@ -75,13 +77,13 @@ def _figures(report: dict[str, Any]) -> dict[str, float]:
 
 
 def _stages(
-    binary: pathlib.Path, program: Program, stage: str, passes: Sequence[str] = ()
+    simulator: Sequence[str], program: Program, stage: str, passes: Sequence[str] = ()
 ) -> dict[str, str]:
     """Digests of the module after each of the passes, and of the stage."""
     dumps = [word for name in passes for word in ("--dump-after", name)]
     # The text of a large module after every pass has hundreds of megabytes.
     with tempfile.TemporaryFile() as text:
-        _call(binary, "compile", program, ["--quiet", "--emit", stage, *dumps], text)
+        _call(simulator, "compile", program, ["--quiet", "--emit", stage, *dumps], text)
         text.seek(0)
         return digests(text, stage)
 
@@ -115,14 +117,15 @@ def _digest(data: bytes) -> str:
 
 
 def _call(
-    binary: pathlib.Path,
+    simulator: Sequence[str],
     command: str,
     program: Program,
     options: Sequence[str],
     output: Any = subprocess.PIPE,
 ) -> tuple[bytes, str]:
     """What it prints on stdout and on stderr; raises _FailedError if it fails."""
-    words = [binary, command, program.path, *program.options, *options]
+    binary, *stated = simulator
+    words = [binary, command, program.path, *program.options, *stated, *options]
     try:
         done = subprocess.run(
             words, cwd=ROOT, stdout=output, stderr=subprocess.PIPE, timeout=_SECONDS, check=False

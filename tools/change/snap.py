@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ class Snapshot:
     programs: dict[str, Row]
     all: bool  # whether these are all, not the sample
     only: list[str]  # globs that they were chosen by instead
+    options: list[str]  # that every program ran with
 
     def within(self, other: "Snapshot") -> dict[str, Row]:
         """Rows to compare with that snapshot: where programs were chosen otherwise, the common."""
@@ -52,7 +54,7 @@ class Snapshot:
 
 
 def take(
-    binary: pathlib.Path, programs: Sequence[Program], jobs: int
+    binary: pathlib.Path, options: Sequence[str], programs: Sequence[Program], jobs: int
 ) -> tuple[str, dict[str, Row]]:
     """The digest of the binary, and what it says of programs.
 
@@ -64,7 +66,7 @@ def take(
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
 
         def row_of(program: Program) -> tuple[str, Row]:
-            return program.name, measure(binary, program)
+            return program.name, measure([str(binary), *options], program)
 
         try:
             running = [pool.submit(row_of, program) for program in largest_first]
@@ -125,8 +127,11 @@ def report(before: Snapshot, after: Snapshot, names: Sequence[str], as_json: boo
     else:
         if rows:
             print(comparing.table(rows) + "\n")
-        same = " (the same binary)" if before.build == after.build else ""
-        print(comparing.summary(rows, len({*old, *new}), names[0]) + same)
+        how = ["the same binary"] if before.build == after.build else []
+        if before.options != after.options:
+            how.append(f"options {shlex.join(after.options) or 'none'}")
+        said = f" ({', '.join(how)})" if how else ""
+        print(comparing.summary(rows, len({*old, *new}), names[0]) + said)
     return DIFFERENT if rows else EQUAL
 
 
@@ -150,8 +155,14 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
     common.add_argument("--binary", type=pathlib.Path, default=default, help=f"default: {default}")
+    folder = pathlib.Path("build", "snap")
+    common.add_argument("--folder", type=pathlib.Path, default=folder, help=f"default: {folder}")
     common.add_argument(
-        "--folder", type=pathlib.Path, default=ROOT / "build" / "snap", help="of snapshots"
+        "--options",
+        type=shlex.split,
+        metavar="='OPTIONS'",
+        help="of tpusim run and compile, for every program: --options='--passes -fusion'; default "
+        "of diff: those of the snapshot",
     )
     common.add_argument("--json", action="store_true", help="print JSON")
     only = {
@@ -175,11 +186,11 @@ def _parser() -> argparse.ArgumentParser:
 def _save(arguments: argparse.Namespace, binary: pathlib.Path) -> int:
     started = time.monotonic()
     _path(arguments.folder, arguments.name)
-    every, only = arguments.all, arguments.only
+    every, only, options = arguments.all, arguments.only, arguments.options or []
     programs = selected(every=every, only=only)
     if not programs:
         raise _none_fits(only)
-    snapshot = Snapshot(*take(binary, programs, arguments.jobs), every, only)
+    snapshot = Snapshot(*take(binary, options, programs, arguments.jobs), every, only, options)
     path = save(arguments.folder, arguments.name, snapshot)
     failed = [f"{name}: {row.error}" for name, row in snapshot.programs.items() if row.error]
     seconds = time.monotonic() - started
@@ -201,8 +212,9 @@ def _diff(arguments: argparse.Namespace, binary: pathlib.Path) -> int:
     else:
         programs = selected(every=before.all, only=before.only)
         programs = [program for program in programs if not only or fits(program.name, only)]
-        build, rows = take(binary, programs, arguments.jobs)
-        after = dataclasses.replace(before, build=build, programs=rows)
+        options = before.options if arguments.options is None else arguments.options
+        build, rows = take(binary, options, programs, arguments.jobs)
+        after = dataclasses.replace(before, build=build, programs=rows, options=options)
     if not before.within(after) and not after.within(before):
         raise _none_fits(only) if only else Error("the snapshots have no program in common")
     return report(before, after, [arguments.name, arguments.after or "now"], arguments.json)
