@@ -161,4 +161,4 @@ def test_programs_that_come_and_go_are_said() -> None:
         ("kept", ""), ("gone", "gone"), ("new", "new")
     ]  # fmt: skip
     # What is hardly another figure is not shown as none.
-    assert comparing.table(rows).splitlines()[1].split() == ["kept", "+1e-08", "0", "->", "2"]
+    assert comparing.table(rows).splitlines()[1].split() == ["kept", "+1e-08", "0", "->", "2", "-"]

@@ -7,7 +7,8 @@ from typing import Any
 
 from tools.change.measuring import Row
 
-STREAMS = "streams"
+# Of the report that a line of the table names.
+_FIELDS = 3
 # Heading of each figure in the table; all but collectives are told as a change in percent.
 _HEADINGS = {
     "step_ns": "step",
@@ -130,7 +131,12 @@ def _cells(row: Difference, figures: Sequence[str]) -> list[str]:
         cells.append(
             "" if old == new else f"{old:g} -> {new:g}" if plain else _percent(new / old - 1)
         )
-    return [*cells, row.first_stage, row.said() or ", ".join(row.report)]
+    return [*cells, row.first_stage or "-", row.said() or _some(row.report)]
+
+
+def _some(fields: Sequence[str]) -> str:
+    more = len(fields) - _FIELDS
+    return ", ".join([*fields[:_FIELDS], *([f"{more} more"] if more > 0 else [])])
 
 
 def _change(old: float, new: float) -> float:
