@@ -12,11 +12,11 @@ import pathlib
 from collections.abc import Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMPILED = "compiled"
+COMPILED, PODS = "compiled", "pods"
 # Kind, and where its programs are.
 _FOLDERS = {
     "examples": "workloads/examples",
-    "pods": "benchmarks/pod_programs",
+    PODS: "benchmarks/pod_programs",
     "validation": "validation/workloads",
     COMPILED: "tests/data/compiled",
 }
@@ -46,6 +46,11 @@ class Program:
     def folder(self) -> str:
         """The kind, of a compiled module with its slice."""
         return self.name.rpartition("/")[0]
+
+    @property
+    def effort(self) -> tuple[bool, int]:
+        """What takes longest has the largest: a pod is much work however small its file is."""
+        return self.kind == PODS, (ROOT / self.path).stat().st_size
 
     @property
     def options(self) -> list[str]:

@@ -58,10 +58,10 @@ def take(
 ) -> tuple[str, dict[str, Row]]:
     """The digest of the binary, and what it says of programs.
 
-    The largest are first, so that none is left alone at the end.
+    What takes longest is first, so that none is left alone at the end.
     """
     build = hashlib.sha256(files.read_bytes(binary)).hexdigest()[:16]
-    largest_first = sorted(programs, key=lambda each: -(ROOT / each.path).stat().st_size)
+    longest_first = sorted(programs, key=lambda each: each.effort, reverse=True)
     rows: dict[str, Row] = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
 
@@ -69,7 +69,7 @@ def take(
             return program.name, measure([str(binary), *options], program)
 
         try:
-            running = [pool.submit(row_of, program) for program in largest_first]
+            running = [pool.submit(row_of, program) for program in longest_first]
             for done in concurrent.futures.as_completed(running):
                 name, row = done.result()
                 rows[name] = row
