@@ -21,6 +21,12 @@ is on stderr; nothing else may be there.
 
 A second RUN line has checks of its own if it has a name: `RUN(V6E):`, `V6E-NEXT:`,
 `CHANGED(V6E):`.
+
+`pass_text.py --write FILE...` brings files up to date with what the compiler does now: an
+expectation that is met stays as it is, one that is not gets the words of the line that is most like
+it and keeps its wildcards, and one that nothing is like goes. A run of which nothing is expected
+yet gets all of its output. What changed is printed; nothing is written that does not hold.
+$TPUSIM_BINARY or build/tpusim runs.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 
 DIRECTIVE = re.compile(r"//\s*([A-Z][A-Z0-9_]*)(?:\((\w+)\))?(-[A-Z]+(?:-\d+)?)?:(.*)")
 KINDS = re.compile(r"|-(NEXT|SAME|DAG|NOT|COUNT-[1-9]\d*)")
@@ -99,6 +106,10 @@ class Run:
     warnings: list[Check] = dataclasses.field(default_factory=list)
     errors: list[Check] = dataclasses.field(default_factory=list)
 
+    def is_expected(self) -> bool:
+        """Whether anything is."""
+        return bool(self.checks or self.errors or self.warnings or self.changed is not None)
+
     def names(self, one: str) -> bool:
         """Whether it asks for this pass; without `--passes` for every one that runs."""
         if "--passes" not in self.arguments:
@@ -119,8 +130,8 @@ def words(line: int, text: str) -> list[str]:
         raise TextError(f"line {line}: {error}") from error
 
 
-def read(text: str) -> list[Run]:
-    """The runs of a file.
+def read(text: str, *, empty: bool = False) -> list[Run]:
+    """The runs of a file; of those that are `empty` nothing is expected yet.
 
     Raises:
         TextError: no sentence about what it asks, a directive that there is not, a run that
@@ -158,7 +169,7 @@ def read(text: str) -> list[Run]:
                 part = {"": run.checks, "WARNING": run.warnings, "ERROR": run.errors}[word]
                 part.append(check)
     for _, run in runs:
-        if not run.checks and not run.errors and not run.warnings and run.changed is None:
+        if not empty and not run.is_expected():
             raise TextError(f"line {run.line}: nothing is expected of this run")
     if not runs:
         raise TextError("there is no RUN line")
@@ -277,24 +288,53 @@ def check_run(binary: str, file: pathlib.Path, run: Run) -> None:
         raise TextError(f"{file.name}: {error}\nreplay: {shlex.join(command)}") from None
 
 
-def check_command(command: list[str], run: Run) -> None:
-    """As `check_run`, without the command."""
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """What a run came to."""
+
+    code: int
+    said: list[str]  # On stderr.
+    passes: list[tuple[str, bool]]  # Those that it asks for, and whether they changed anything.
+    text: str
+
+
+def execute(command: list[str], run: Run) -> Printed:
+    """Runs the command once."""
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if line]
-    if done.returncode != (1 if run.errors else 0):
-        raise TextError(f"line {run.line}: exit code {done.returncode}: {done.stderr.strip()}")
+    result = json.loads(done.stdout) if done.returncode == 0 else {"passes": [], "text": ""}
+    passes = [(ran["pass"], ran["changed"]) for ran in result["passes"] if run.names(ran["pass"])]
+    return Printed(done.returncode, said, passes, result["text"])
+
+
+def check_command(command: list[str], run: Run) -> None:
+    """As `check_run`, without the command."""
+    done = execute(command, run)
+    stderr = "\n".join(done.said)
+    if done.code != (1 if run.errors else 0):
+        raise TextError(f"line {run.line}: exit code {done.code}: {stderr}")
     expected = run.errors + run.warnings
     for check in expected:
-        if not any(check.regex({}).search(line) for line in said):
-            raise TextError(f"line {check.line}: not on stderr: {check.pattern}\n{done.stderr}")
-    for line in said:
+        if not any(check.regex({}).search(line) for line in done.said):
+            raise TextError(f"line {check.line}: not on stderr: {check.pattern}\n{stderr}")
+    for line in done.said:
         if not any(check.regex({}).search(line) for check in expected):
             raise TextError(f"line {run.line}: on stderr: {line}")
     if run.errors:
         return
-    result = json.loads(done.stdout)
-    passes = [ran for ran in result["passes"] if run.names(ran["pass"])]
-    if run.changed is not None and run.changed != [ran["changed"] for ran in passes]:
-        said = [f"{ran['pass']}: {'yes' if ran['changed'] else 'no'}" for ran in passes]
-        raise TextError(f"line {run.line}: changed: {', '.join(said)}\n{result['text']}")
-    compare(run.checks, result["text"])
+    if run.changed is not None and run.changed != [changed for _, changed in done.passes]:
+        said = [f"{name}: {yes_or_no(changed)}" for name, changed in done.passes]
+        raise TextError(f"line {run.line}: changed: {', '.join(said)}\n{done.text}")
+    compare(run.checks, done.text)
+
+
+def yes_or_no(changed: bool) -> str:
+    """As CHANGED has it."""
+    return "yes" if changed else "no"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
+    from tests.workloads.passes import pass_text_writer
+
+    sys.exit(pass_text_writer.main())
