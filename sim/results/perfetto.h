@@ -3,7 +3,7 @@
 // See trace_model.h for what is in it. Slices carry the operation's name,
 // shape, FLOPs, bytes, source line and grid step as arguments; arrows lead from
 // a transfer to where it arrives, and from the start of an asynchronous operation by way of
-// its flight to its done. Merged grid steps (sim/step_merger.h) carry how many
+// its flight to its done. Merged grid steps (sim/recording/step_merger.h) carry how many
 // spans they were and for how long those were busy.
 #ifndef TPUSIM_SIM_RESULTS_PERFETTO_H_
 #define TPUSIM_SIM_RESULTS_PERFETTO_H_

@@ -1,6 +1,6 @@
 // The TPU compiler's choices of collective algorithms as data: rows {when, choice, evidence}.
 //
-// configs/compilers/libtpu-VERSION-collectives.json holds them, beside the compiler's other
+// configs/compilers/collectives/libtpu-VERSION.json holds them, beside the compiler's other
 // policy (configs/policy.h). A collective is described by its kind, the chip and a few facts about
 // its group and its bytes; a condition bounds some of them, and the first row whose condition holds
 // decides. A row either says what the compiler prints (emitter, strategy, colors, phases) and which

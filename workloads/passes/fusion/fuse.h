@@ -1,6 +1,6 @@
 // Fusion: which instructions run as one kernel.
 //
-// Kernels are planned before they are made (plan.h): what may be together (legality.h),
+// Kernels are planned before they are made (plan.h): what may be together (legality.cc),
 // what that would take (cost/candidate.h), and whether it is worth it. Then come the steps of
 // steps.h.
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
