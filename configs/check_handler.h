@@ -10,6 +10,10 @@ namespace tpusim {
 // what was broken where. It must not return.
 void SetCheckHandler(void (*handler)(const std::string& what));
 
+// `advice` is called once, when an invariant is broken, in front of the handler: what it returns is
+// appended to what is said. Null: nothing is.
+void SetCheckAdvice(std::string (*advice)());
+
 }  // namespace tpusim
 
 #endif  // TPUSIM_CONFIGS_CHECK_HANDLER_H_

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 
 import pytest
 
@@ -52,6 +53,93 @@ def test_compile_writes_a_module(run, tmp_path, stage):
 
     module = xla_client.XlaComputation((tmp_path / "1.pb").read_bytes())
     assert "all-reduce" in module.as_hlo_text()
+
+
+DUMPED = {
+    "imported.hlo": None,
+    "names.txt": "names",
+    "decisions.txt": "decisions",
+    "sharded.txt": "sharded",
+    "partitioned.hlo": "partitioned",
+    "simplified.hlo": None,
+    "optimized.hlo": "optimized",
+    "schedule.hlo": "schedule",
+    "explained.txt": None,
+    "plan.txt": None,
+    "kernels.txt": None,
+    "streams.txt": "streams",
+}
+
+
+def test_a_dump_has_every_stage(run, tmp_path):
+    on = ("compile", "--config", SLICE, "--mesh", "x=2,y=4", example("mlp_two_layers"))
+    done = run(*on, "--dump", "stages")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    files = sorted(path.name for path in (tmp_path / "stages").iterdir())
+    assert files == [f"{number:02}-{name}" for number, name in enumerate(DUMPED)]
+    text = {name.partition("-")[2]: (tmp_path / "stages" / name).read_text() for name in files}
+    for name, stage in DUMPED.items():
+        if stage not in (None, "decisions"):
+            assert text[name] == run(*on, "--emit", stage).stdout
+    assert (
+        text["decisions.txt"]
+        == run(
+            "compile", "--config", SLICE, "--emit", "decisions", example("mlp_two_layers")
+        ).stdout
+    )
+    asked = run(*on, "--explain", "fusion").stdout
+    assert asked.startswith("// decisions of fusion\n")
+    assert asked.rstrip() in text["explained.txt"]
+    assert "fusion(" not in text["simplified.hlo"]
+    assert "memory" not in text["plan.txt"].splitlines()[0]
+    peak = int(text["plan.txt"].split()[3])
+    buffers = [line.split() for line in text["plan.txt"].split("until\n")[1].splitlines()]
+    assert peak > 0
+    assert all(
+        int(offset) + int(size) <= peak for _, _, offset, size, *_ in buffers if offset != "-"
+    )
+    name = text["kernels.txt"].split(maxsplit=1)[0]
+    assert text["kernels.txt"].startswith(
+        run("kernel", "--config", SLICE, "--mesh", "x=2,y=4", on[-1], name).stdout.rstrip()
+    )
+
+
+def test_a_dump_of_one_device_begins_where_its_module_does(run, binary, tmp_path):
+    partitioned = ("compile", "--config", SLICE, "--emit", "partitioned", "-o", "p.pb")
+    assert run(*partitioned, example("matmul_square")).returncode == 0
+    module = (tmp_path / "p.pb").read_bytes()
+    (tmp_path / "new").mkdir()
+    for name in ("p.pb", "-"):
+        folder = tmp_path / ("new" if name == "-" else "other")
+        command = [binary, "compile", name, "-c", SLICE, "--dump", folder]
+        done = subprocess.run(command, input=module, capture_output=True, check=False, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, b""), done.stderr
+        files = sorted(path.name for path in folder.iterdir())
+        assert files[:3] == ["00-imported.hlo", "01-partitioned.hlo", "02-simplified.hlo"]
+        assert files[-1] == "08-streams.txt"
+
+
+def test_a_dump_is_whole_or_not_there(run, rejects, tmp_path):
+    on = ("compile", "--config", SLICE, example("mlp_two_layers"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("kept")
+    assert "--dump: cannot write 'full': the folder is not empty" in rejects(*on, "--dump", "full")
+    assert "it is a file, and a folder is written" in rejects(*on, "--dump", "full/file")
+    assert "create its folder first" in rejects(*on, "--dump", "no/where")
+    # Found after most of the work.
+    tiny = (
+        "--set",
+        "chip.hbm.bytes=20000000",
+        "--set",
+        "chip.hbm.reserved_bytes=0",
+        "--dump",
+        "tiny",
+    )
+    assert "fit" in rejects(*on, *tiny)
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    assert (tmp_path / "full" / "file").read_text() == "kept"
+    for other in (("--emit", "names"), ("-o", "x"), ("--json",), ("--explain", "fusion")):
+        assert "--dump excludes" in rejects(*on, "--dump", "d", *other, code=2)
 
 
 def test_dump_after(run, rejects):

@@ -19,6 +19,7 @@
 #include "sim/results/text.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/dump.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
@@ -49,7 +50,7 @@ struct CompileFlags {
   Stage emit = Stage::kStreams;
   bool emit_given = false;
   bool large_constants = false, json = false;
-  std::string output;
+  std::string output, dump;
   std::vector<std::string> dump_after;
   ProgramFlags program;
 };
@@ -120,6 +121,9 @@ std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
 }
 
 absl::Status Compile(const CompileFlags& flags) {
+  if (!flags.dump.empty()) {
+    return Dump(flags.workload, flags.config, flags.program, {flags.large_constants}, flags.dump);
+  }
   const bool binary = IsBinary(flags);
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
@@ -184,15 +188,23 @@ Command AddCompile(CLI::App& parent) {
                                configs::Nearest(name, names));
           },
           ""));
-  app->add_option("-o,--output", flags->output,
-                  "Write it here instead of printing it; partitioned and executable to FILE.pb "
-                  "write an HloModuleProto")
-      ->type_name("FILE");
-  app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
+  CLI::Option* output =
+      app->add_option("-o,--output", flags->output,
+                      "Write it here instead of printing it; partitioned and executable to FILE.pb "
+                      "write an HloModuleProto")
+          ->type_name("FILE");
+  CLI::Option* after =
+      app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
+          ->type_name("PASS")
+          ->allow_extra_args(false);
   AddExplainFlag(*app, flags->program);
-  app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
+  CLI::Option* json =
+      app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
+  app->add_option("--dump", flags->dump,
+                  "Write every stage, what all passes decided, kernels, memory plan and streams "
+                  "into this folder, a file each, instead of printing one; it is made, or is empty")
+      ->type_name("DIR")
+      ->excludes(emit, output, after, json, app->get_option("--explain"));
   app->add_flag("--print-large-constants", flags->large_constants,
                 "Write out constants of many elements, instead of {...}: so can tpusim opt read "
                 "the text");
@@ -200,6 +212,7 @@ Command AddCompile(CLI::App& parent) {
   AddExamples(*app,
               {{"tpusim compile step.pb --emit partitioned", "what one device executes"},
                {"tpusim compile step.pb --explain fusion", "why kernels are what they are"},
+               {"tpusim compile step.pb --dump stages", "every stage in a folder, for diff"},
                {"tpusim compile step.pb --emit executable -o step.hlo.pb", "for XLA to run"}},
               fmt::format("Passes (tpusim opt --help says what they do):\n  {}\n",
                           Spaced(passes::DefaultPipeline())));

@@ -21,6 +21,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/kernel_body.h"
+#include "tools/tpusim/kernel_text.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
@@ -209,6 +210,18 @@ Json JsonOf(const NamedKernel& named, const KernelPressure& p) {
               {"without_output_dma_ns", ns(p.without_output)},
               {"without_compute_ns", ns(p.without_compute)}};
 }
+
+}  // namespace
+
+std::string KernelsText(const isa::PodProgram& program, const configs::ChipParams& chip) {
+  std::string text;
+  for (const NamedKernel& kernel : KernelsOf(program)) {
+    text += (text.empty() ? "" : "\n") + TextOf(kernel, timing::PressureOf(chip, kernel.kernel));
+  }
+  return text;
+}
+
+namespace {
 
 absl::Status PrintKernel(const KernelFlags& flags) {
   if (flags.body) {

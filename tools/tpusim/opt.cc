@@ -10,8 +10,10 @@
 
 #include "configs/printable.h"
 #include "configs/status_macros.h"
+#include "configs/xla_flags.h"
 #include "sim/results/atomic_file.h"
 #include "sim/results/text.h"
+#include "tools/tpusim/broken_pass.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
@@ -48,13 +50,19 @@ void WarnOfDroppedOrder(const std::vector<passes::PassRun>& runs) {
 
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.module, flags.config)));
-  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(flags.module));
+  ASSIGN_OR_RETURN(const Source source, SourceOf(flags.module));
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
   const std::string slice = flags.config.empty() ? imported.workload.config() : flags.config;
   if (slice.empty()) {
     return UserError(fmt::format("{} names no slice: give one with --config", flags.module));
   }
-  ASSIGN_OR_RETURN(const configs::Config config,
-                   configs::LoadConfig(slice, flags.program.overrides));
+  ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, flags.program.overrides));
+  ASSIGN_OR_RETURN(const std::vector<std::string> unused_flags,
+                   configs::ApplyXlaFlags(flags.program.xla_flags, config.chip));
+  if (!unused_flags.empty()) {
+    PrintWarnings(
+        {fmt::format("--xla-flags: without effect here: {}", fmt::join(unused_flags, ", "))});
+  }
   std::string text;
   compiler::OptimizeOptions options;
   options.passes = flags.program.passes;
@@ -79,8 +87,20 @@ absl::Status Opt(const OptFlags& flags) {
     text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module, kWhole));
   };
   options.costs = StatedCostsOf(flags.program);
-  ASSIGN_OR_RETURN(const compiler::Optimized optimized,
-                   compiler::Optimize(*imported.module, config, options));
+  const auto replay = [&](passes::PassWatch& watch, tpusim::Workload& workload) -> absl::Status {
+    ASSIGN_OR_RETURN(const hlo::ImportedWorkload again, source.import());
+    workload = again.workload;
+    workload.set_num_partitions(options.stated.partitions);
+    compiler::OptimizeOptions until = options;
+    until.pipeline.watch = &watch;
+    until.pipeline.after_pass = nullptr;
+    return compiler::Optimize(*again.module, config, until).status();
+  };
+  BrokenPass broken(replay, OptOptionsOf(slice, flags.program.overrides, flags.program));
+  options.pipeline.watch = &broken;
+  absl::StatusOr<compiler::Optimized> made = compiler::Optimize(*imported.module, config, options);
+  if (!made.ok()) return broken.Explained(made.status());
+  const compiler::Optimized optimized = *std::move(made);
   const std::vector<passes::PassRun>& runs = optimized.runs;
   for (const std::string& name : optimized.unused_costs) {
     PrintWarnings(

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -108,6 +109,41 @@ absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
     RETURN_IF_ERROR(TryToCreate(output, file));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckOutputFolder(const std::string& flag, const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::string target = results::ResolvedPath(path);
+  std::error_code error;
+  if (fs::exists(target, error) && !fs::is_directory(target, error)) {
+    return Unwritable({flag, path}, "it is a file, and a folder is written");
+  }
+  if (fs::is_directory(target, error) && !fs::is_empty(target, error)) {
+    return Unwritable({flag, path}, "the folder is not empty; choose a new one, or empty it");
+  }
+  const auto probe = results::TemporaryFile::Beside(target);
+  return probe.ok() ? absl::OkStatus() : Unwritable({flag, path}, Message(probe.status()));
+}
+
+absl::Status WriteFolder(const std::string& flag, const std::string& path,
+                         const std::vector<FolderFile>& files) {
+  namespace fs = std::filesystem;
+  RETURN_IF_ERROR(CheckOutputFolder(flag, path));
+  const std::string target = results::ResolvedPath(path);
+  const std::string made = fmt::format("{}.tmp.{}", target, ::getpid());
+  const auto write = [&]() -> absl::Status {
+    if (::mkdir(made.c_str(), 0777) != 0) return Unwritable({flag, path}, std::strerror(errno));
+    for (const FolderFile& file : files) {
+      RETURN_IF_ERROR(results::WriteFileAtomically(made + "/" + file.name, file.bytes));
+    }
+    // Also over an empty folder.
+    if (::rename(made.c_str(), target.c_str()) == 0) return absl::OkStatus();
+    return Unwritable({flag, path}, std::strerror(errno));
+  };
+  absl::Status written = write();
+  std::error_code error;
+  if (!written.ok()) fs::remove_all(made, error);
+  return written;
 }
 
 }  // namespace tpusim::tools

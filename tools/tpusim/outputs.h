@@ -36,6 +36,17 @@ std::vector<InputPath> InputsOf(const std::string& workload, const std::string& 
 absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
                           const std::vector<InputPath>& inputs);
 
+// Error: a folder that cannot be made, or is there and not empty. Leaves nothing behind.
+absl::Status CheckOutputFolder(const std::string& flag, const std::string& path);
+
+struct FolderFile {
+  std::string name, bytes;
+};
+
+// Makes the folder with these files, whole or not at all; one that is there must be empty.
+absl::Status WriteFolder(const std::string& flag, const std::string& path,
+                         const std::vector<FolderFile>& files);
+
 }  // namespace tpusim::tools
 
 #endif  // TPUSIM_TOOLS_TPUSIM_OUTPUTS_H_

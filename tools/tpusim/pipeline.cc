@@ -15,7 +15,9 @@
 #include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
 #include "sim/simulate.h"
+#include "tools/tpusim/broken_pass.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/stopwatch.h"
 #include "tools/tpusim/unused_overrides.h"
@@ -172,13 +174,48 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
   return warnings;
 }
 
+// As compiler::Compile; a pass that breaks an invariant leaves the module behind.
+absl::StatusOr<compiler::CompileResult> CompileWatched(
+    const Source& source, const std::string& slice, const ProgramFlags& flags,
+    hlo::ImportedWorkload imported, const configs::Config& config, compiler::CompileOptions options,
+    const configs::Config* machine) {
+  const auto replay = [&](passes::PassWatch& watch, tpusim::Workload& workload) -> absl::Status {
+    ASSIGN_OR_RETURN(hlo::ImportedWorkload again, source.import());
+    workload = again.workload;
+    workload.set_num_partitions(options.mesh.empty() ? PartitionsOf(again)
+                                                     : sharding::Mesh{options.mesh, {}}.size());
+    compiler::CompileOptions until = options;
+    until.pass_watch = &watch;
+    until.scheduled = nullptr;
+    until.watch = {};
+    until.common = nullptr;
+    return compiler::Compile(std::move(again), config, until, machine).status();
+  };
+  const std::vector<std::string> overrides =
+      machine == nullptr ? flags.overrides : configs::WithoutSpeeds(flags.overrides, *machine);
+  BrokenPass broken(replay, OptOptionsOf(slice, overrides, flags));
+  options.pass_watch = &broken;
+  absl::StatusOr<compiler::CompileResult> compiled =
+      compiler::Compile(std::move(imported), config, options, machine);
+  if (compiled.ok()) return compiled;
+  return broken.Explained(compiled.status());
+}
+
 }  // namespace
 
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options) {
-  return Prepare({.file = file, .import = [&file] { return hlo::ImportFile(file); }}, config, flags,
-                 options);
+  ASSIGN_OR_RETURN(const Source source, SourceOf(file));
+  return Prepare(source, config, flags, options);
+}
+
+absl::StatusOr<Source> SourceOf(const std::string& file) {
+  if (file != "-") return Source{.file = file, .import = [&file] { return hlo::ImportFile(file); }};
+  ASSIGN_OR_RETURN(std::string bytes, ReadText(file));
+  return Source{.file = file, .import = [bytes = std::move(bytes)] {
+                  return hlo::Import(bytes, "stdin");
+                }};
 }
 
 absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
@@ -218,10 +255,10 @@ absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config
   }
   const Stopwatch compiling;
   const LimitScope outside_of_passes;
-  ASSIGN_OR_RETURN(
-      prepared.compiled,
-      compiler::Compile(std::move(imported), compiled_for ? *compiled_for : prepared.config,
-                        options, compiled_for ? &prepared.config : nullptr));
+  ASSIGN_OR_RETURN(prepared.compiled,
+                   CompileWatched(source, slice, flags, std::move(imported),
+                                  compiled_for ? *compiled_for : prepared.config, options,
+                                  compiled_for ? &prepared.config : nullptr));
   prepared.compile_seconds = compiling.Seconds();
   if (flags.verbose) {
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,

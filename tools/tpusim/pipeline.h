@@ -72,6 +72,9 @@ struct Source {
   bool warns = true;
 };
 
+// A file that can be imported repeatedly, stdin ("-") too; `file` must live as long.
+absl::StatusOr<Source> SourceOf(const std::string& file);
+
 // `config` "" = the slice that the workload names.
 // What had to be assumed is added to the program's assumptions, overrides that
 // this program does not use to its warnings.

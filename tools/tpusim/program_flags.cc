@@ -149,6 +149,10 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--set", flags.overrides, "PARAMETER=VALUE",
               "Override a parameter; `tpusim configs CHIP` lists their names");
+  app.add_option("--xla-flags", flags.xla_flags,
+                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
+                 "--compiler` names; others are named in a warning")
+      ->type_name("\"--xla_...=VALUE ...\"");
   AddRepeated(app, "--trip-count", flags.trip_counts, "LOOP=N",
               "How often a loop runs whose trip count is data; LOOP may be a glob")
       ->check(Is(ParseTripCount, "LOOP=N, such as 'while.3=10' or '*=4'"));
@@ -205,10 +209,6 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_flag("--recompile", flags.recompile,
                "Let the compiler know speeds that --set changes; otherwise the program is the one "
                "for the chip as it is, and only the machine that runs it is faster or slower");
-  app.add_option("--xla-flags", flags.xla_flags,
-                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
-                 "--compiler` names; others are named in a warning")
-      ->type_name("\"--xla_...=VALUE ...\"");
   app.add_option("--mesh", flags.mesh,
                  "As if the program's mesh had these axes: its shardings go by their names")
       ->type_name("NAME=SIZE,...")

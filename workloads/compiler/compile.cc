@@ -36,6 +36,7 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
   passes::PipelineOptions pipeline;
   pipeline.verify = options.verify_passes;
   pipeline.explain = options.explain;
+  pipeline.watch = options.pass_watch;
   if (options.dump_after.empty() && options.explain.empty()) return pipeline;
   pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
     const auto wants = [&run](const std::vector<std::string>& names) {
@@ -433,9 +434,13 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     RETURN_IF_ERROR(hlo::VerifyChanges(module));
     return result;
   }
-  RETURN_IF_ERROR(LowerProgram(
-      {placement, target, costs, trip_counts, options, context.facts->PlanOf(module, target)},
-      machine, result));
+  const buffers::MemoryPlan& memory = context.facts->PlanOf(module, target);
+  if (options.watch.scheduled && !options.watch.scheduled(module, memory)) {
+    result.stopped = true;
+    return result;
+  }
+  RETURN_IF_ERROR(LowerProgram({placement, target, costs, trip_counts, options, memory}, machine,
+                               result));
   if (options.op_places) result.op_places = lowering::PlacesOfOperations(module);
   return result;
 }

@@ -19,6 +19,7 @@
 #include "configs/record.h"
 #include "models/isa/place.h"
 #include "models/isa/program.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/cost/chip_cost_model.h"
@@ -60,6 +61,8 @@ struct Watch {
   std::function<bool(const hlo::Module& module, cost::ChipCostModel& costs)> simplified;
   // After the passes that see no order, with what its operations cost.
   std::function<bool(const hlo::Module& module, cost::ChipCostModel& costs)> optimized;
+  // Once instructions are ordered, before they are lowered, with where their arrays are.
+  std::function<bool(const hlo::Module& module, const buffers::MemoryPlan& memory)> scheduled;
 };
 
 // What compilations for one slice have in common: kernels that were searched for, and how
@@ -131,6 +134,7 @@ struct CompileOptions {
   // Is given that once, before the program is lowered for the machine of the run.
   std::function<void(const LowerFor& lower)> scheduled;
   Watch watch;
+  passes::PassWatch* pass_watch = nullptr;  // null: nobody
   // What other compilations found, for the same slice and the same algorithms.
   Common* common = nullptr;
   // What NormalisedOf made of the program, for one of many compilations: `imported.module` is not

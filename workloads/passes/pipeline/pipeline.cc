@@ -89,6 +89,7 @@ class Runner {
   }
 
   absl::StatusOr<bool> RunPass(const PipelineStep& step) {
+    if (options_.watch != nullptr) RETURN_IF_ERROR(options_.watch->Begin(step, module_));
     PassRun run;
     run.pass = step.pass->name;
     run.before = InstructionsOf(module_);
@@ -125,6 +126,7 @@ class Runner {
       }
       run.verify_seconds = SecondsSince(verifying);
     }
+    if (options_.watch != nullptr) options_.watch->End();
     if (options_.after_pass) options_.after_pass(run, module_);
     // Of a program of which nothing is stated there is nothing to tell.
     if (step.pass->phase == Phase::kAnnotate && !run.changed && run.records.empty()) return false;
@@ -145,6 +147,22 @@ absl::StatusOr<bool> RunPipeline(const Pipeline& pipeline, hlo::Module& module,
                                  const PassContext& context, const PipelineOptions& options,
                                  std::vector<PassRun>& runs) {
   return Runner(module, context, options, runs).Run(pipeline);
+}
+
+std::string ToString(const PipelineStep& step) {
+  std::string text;
+  if (step.pass == nullptr) {
+    for (const PipelineStep& inner : step.group) {
+      text += (text.empty() ? "" : ",") + ToString(inner);
+    }
+    return fmt::format("fixpoint({})", text);
+  }
+  for (const PassOption& option : step.pass->options) {
+    const auto value = step.options.find(option.name);
+    if (value == step.options.end() || value->second == option.fallback) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", option.name, value->second);
+  }
+  return std::string(step.pass->name) + (text.empty() ? "" : fmt::format("{{{}}}", text));
 }
 
 std::string DecisionsOf(const PassRun& run) {

@@ -46,6 +46,8 @@ size_t StepsBefore(const Pipeline& pipeline, std::string_view pass);
 // Error: one of `named`, as `option` has them, does not run.
 absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
                         const Pipeline& pipeline);
+// As users write it: "fusion{results=off}", without options that have their usual value.
+std::string ToString(const PipelineStep& step);
 // Names of its passes, each once, in order.
 std::vector<std::string> NamesOf(const Pipeline& pipeline);
 
@@ -69,12 +71,23 @@ std::string ToString(const std::vector<PassRun>& runs);
 // up.
 std::vector<Record> LimitsReached(const std::vector<PassRun>& runs);
 
+// Hears of every run of a pass, around it.
+class PassWatch {
+ public:
+  virtual ~PassWatch() = default;
+  // Before it, with the module as it is then. An error ends the pipeline.
+  virtual absl::Status Begin(const PipelineStep& step, const hlo::Module& module) = 0;
+  // After it, if the module verifies.
+  virtual void End() {}
+};
+
 struct PipelineOptions {
   bool verify = true;
   // Passes that say why they decided as they did.
   std::vector<std::string> explain;
   // Hears of the module after every run of a pass.
   std::function<void(const PassRun& run, const hlo::Module& module)> after_pass;
+  PassWatch* watch = nullptr;  // null: nobody
 };
 
 // Whether anything changed; appends to `runs`, but for passes of kAnnotate that had nothing to
