@@ -129,7 +129,7 @@ def test_a_dump_is_whole_or_not_there(run, rejects, tmp_path):
     # Found after most of the work.
     tiny = (
         "--set",
-        "chip.hbm.bytes=20000000",
+        "chip.hbm.bytes=2000000",
         "--set",
         "chip.hbm.reserved_bytes=0",
         "--dump",
@@ -139,7 +139,7 @@ def test_a_dump_is_whole_or_not_there(run, rejects, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     assert (tmp_path / "full" / "file").read_text() == "kept"
     for other in (("--emit", "names"), ("-o", "x"), ("--json",), ("--explain", "fusion")):
-        assert "--dump excludes" in rejects(*on, "--dump", "d", *other, code=2)
+        assert " excludes --" in rejects(*on, "--dump", "d", *other, code=2)
 
 
 def test_dump_after(run, rejects):
