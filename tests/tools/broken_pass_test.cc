@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "configs/config.h"
 #include "configs/status_macros.h"
+#include "tests/temporary_folder.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/outputs.h"
 #include "workloads/hlo/io/import.h"
@@ -52,8 +53,7 @@ class BrokenPassTest : public testing::Test {
  protected:
   void SetUp() override {
     before_ = std::filesystem::current_path();
-    folder_ = std::filesystem::path(testing::TempDir()) / "broken pass";
-    std::filesystem::remove_all(folder_);
+    folder_ = made_.path() / "broken pass";
     std::filesystem::create_directories(folder_);
     std::filesystem::current_path(folder_);
   }
@@ -94,6 +94,7 @@ class BrokenPassTest : public testing::Test {
     return names;
   }
 
+  TemporaryFolder made_;
   std::filesystem::path before_, folder_;
 };
 

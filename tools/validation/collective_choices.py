@@ -5,7 +5,7 @@
     python tools/validation/collective_choices.py --page    # into docs/validation/collectives.md
 
 The sweep (validation/collectives/choices.jsonl) is what the rows of
-configs/compilers/libtpu-*-collectives.json were made from. Whole programs (validation/compiler) are
+configs/compilers/collectives/libtpu-*.json were made from. Whole programs (validation/compiler) are
 not: where a collective of theirs goes over all devices of the slice, its emitter is compared, apart
 for programs that are set aside, from which no rule may be made.
 """
@@ -177,7 +177,7 @@ def section(found: Sequence[Compared]) -> str:
         HEADING,
         "",
         "Written by `python tools/validation/collective_choices.py --page`. The rows of",
-        "`configs/compilers/libtpu-*-collectives.json` say what the TPU compiler would print of a",
+        "`configs/compilers/collectives/libtpu-*.json` say what the TPU compiler would print of a",
         "collective: emitter, strategy, colors and phases. *Sweep*: programs of one collective",
         "each (`validation/collectives`), from which the rows were made; all of that must be the",
         "same. *Programs*: whole programs (`validation/compiler`), from which they were not made;",
