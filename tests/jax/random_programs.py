@@ -189,12 +189,7 @@ def reference(program: RandomProgram, seed: int) -> tuple[oracle.PerDevice, orac
             return known[-len(steps) :]
 
         if steps:
-            # What the simplifier would take away, only the younger emitters know.
-            options: dict[str, Any] = {
-                "xla_backend_optimization_level": 0,
-                "xla_disable_hlo_passes": "algsimp",
-                "xla_cpu_use_fusion_emitters": True,
-            }
+            options = {"xla_backend_optimization_level": 0, "xla_disable_hlo_passes": "algsimp"}
             values.extend(map(np.asarray, jax.jit(run, compiler_options=options)(values)))
 
     for node in program.nodes:
