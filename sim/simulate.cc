@@ -152,7 +152,7 @@ class Approximation {
   Approximation(const Run& run, const Symmetry& exact)
       : run_(run), exact_(exact), levels_(run.config, run.program, run.options.impairments) {}
 
-  // Of the coarsest level.
+  // Returns how many classes of devices the coarsest level has.
   int64_t LeastClasses() { return levels_.DeviceClasses(kDevices); }
   // Simulates the coarsest level. RESOURCE_EXHAUSTED as ever; other errors of coarser classes need
   // not be those of the exact ones.
@@ -171,12 +171,12 @@ class Approximation {
   Timeline Take() &&;
 
  private:
-  // As a part of the step, how far it may be from the exact one.
+  // Returns how far the step may be from the exact one, as a part of it.
   double Bound() const;
   // What tells the classes apart.
   std::string Means() const;
-  // False: this took more than `limits`, or ended in a circle of waits. What there is stands.
-  bool Add(int level, Limits& limits);
+  // Simulates a finer level. Beyond `limits`, or at a circle of waits, what there is stands.
+  void Add(int level, Limits& limits);
   absl::StatusOr<Timeline> Simulate(int level, Limits& limits);
 
   const Run& run_;
@@ -202,16 +202,15 @@ absl::Status Approximation::Begin() {
   return absl::OkStatus();
 }
 
-bool Approximation::Add(int level, Limits& limits) {
+void Approximation::Add(int level, Limits& limits) {
   absl::StatusOr<Timeline> finer = Simulate(level, limits);
   if (!finer.ok()) {
     limits = {0, 0};
-    return false;
+    return;
   }
   coarser_ = last_->step_time;
   last_ = *std::move(finer);
   level_ = level;
-  return true;
 }
 
 void Approximation::AddGroups(Limits& limits) {

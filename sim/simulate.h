@@ -52,8 +52,8 @@ struct SimulationOptions {
   // Of Folding::kAutomatic: so many instructions are executed as they are before loops may be
   // nearly the same.
   int64_t exact_events = kDefaultExactEvents;
-  // Of Folding::kAutomatic: all simulations behind that of the coarsest classes may have so many
-  // instructions, and as many starts and ends of transfers.
+  // Folding::kAutomatic spends at most so many instructions, and as many starts and ends of
+  // transfers, on all simulations behind that of the coarsest classes.
   int64_t exact_under = kDefaultExactUnder;
 };
 

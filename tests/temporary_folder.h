@@ -12,7 +12,7 @@
 
 namespace tpusim {
 
-// Is below $TMPDIR, is empty at first, and is removed with all that is in it.
+// Makes an empty folder below $TMPDIR, and removes it with all that is in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

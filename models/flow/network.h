@@ -329,7 +329,8 @@ class Network {
     bool full = false;
   };
   Load LoadOf(const Resource& resource) const;
-  // Of a resource that no flow of the system uses; the same until that system is solved.
+  // Returns the load of a resource that no flow of the system uses; it stays until that system is
+  // solved.
   const Load& LoadBeside(uint32_t resource);
   std::vector<Load> component_loads_;
   struct LoadBesideSystem {

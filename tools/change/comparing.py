@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.change.measuring import Row
 
-# Of the report that a line of the table names.
+# A line of the table names these of the report.
 _FIELDS = 3
 # Heading of each figure in the table; all but collectives are told as a change in percent.
 _HEADINGS = {

@@ -19,7 +19,7 @@ from tools.change.programs import COMPILED, ROOT, Program
 
 # What a report says of the command and of the release, not of the program.
 _OF_THE_COMMAND = ("schema", "tpusim_version", "command_line")
-# Of --pass-timings: name, runs, changed, instructions.
+# A row of --pass-timings has name, runs, changed, instructions.
 _PASS = re.compile(r"^tpusim: (\S+) +\d+ +(\d+) +[+-]\d+ ", re.MULTILINE)
 _DUMP, _STREAMS = b"// after ", b"module "
 _DIGITS = 16

@@ -24,10 +24,8 @@ _ENDINGS = (".pb", ".pb.gz", ".hlo.gz")
 # One of so many programs is in the sample.
 _SAMPLE = 4
 # What programs leave open, which stops them without a statement.
-_STATED = {
-    "compiled/*/ragged_product": ("--kernel-cost", "ragged-dot-metadata=1000,100000"),
-    "compiled/*/moe_ragged_dot": ("--kernel-cost", "ragged-dot-metadata=1000,100000"),
-}
+RAGGED_COST = ("--kernel-cost", "ragged-dot-metadata=1000,100000")
+_STATED = {"compiled/*/ragged_product": RAGGED_COST, "compiled/*/moe_ragged_dot": RAGGED_COST}
 
 
 @dataclasses.dataclass(frozen=True)

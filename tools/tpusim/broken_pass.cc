@@ -15,7 +15,7 @@
 namespace tpusim::tools {
 namespace {
 
-// The one that is asked.
+// The watch that SetCheckAdvice asks is the latest that lives; null: none does.
 BrokenPass* current = nullptr;
 
 // Stops in front of one run of a pass, with the module as it is then.

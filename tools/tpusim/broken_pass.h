@@ -59,7 +59,7 @@ std::vector<std::string> OptOptionsOf(const std::string& slice,
                                       const std::vector<std::string>& overrides,
                                       const ProgramFlags& flags);
 
-// As a shell reads it: in quotes if need be.
+// Returns the word as a shell reads it, in quotes if need be.
 std::string Quoted(const std::string& word);
 
 }  // namespace tpusim::tools

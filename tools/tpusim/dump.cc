@@ -74,7 +74,7 @@ std::string PlanText(const buffers::MemoryPlan& plan) {
   text += "\nbuffer  space        offset         bytes  array: from .. until\n";
   for (size_t n = 0; n < plan.buffers.size(); ++n) {
     const hlo::LiveBuffer& b = plan.buffers[n];
-    // Of arguments, and of what has no place of its own, there is none.
+    // Arguments, and what has no place of its own, have no offset.
     const bool placed = b.space == hlo::kHbmSpace && !b.argument && b.inside < 0;
     text += fmt::format("{:<8}{:>5}{:>14}{:>14}  {}", n, b.space,
                         placed ? std::to_string(plan.offsets[n].value()) : "-", b.bytes.value(),

@@ -9,7 +9,7 @@
 
 namespace tpusim::tools {
 
-// All kernels, each operation once, in program order.
+// Prints all kernels, each operation once, in program order.
 std::string KernelsText(const isa::PodProgram& program, const configs::ChipParams& chip);
 
 }  // namespace tpusim::tools

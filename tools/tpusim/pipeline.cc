@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
   return warnings;
 }
 
-// As compiler::Compile; a pass that breaks an invariant leaves the module behind.
+// Compiles; a pass that breaks an invariant leaves the module behind.
 absl::StatusOr<compiler::CompileResult> CompileWatched(
     const Source& source, const std::string& slice, const ProgramFlags& flags,
     hlo::ImportedWorkload imported, const configs::Config& config, compiler::CompileOptions options,
@@ -211,7 +211,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 }
 
 absl::StatusOr<Source> SourceOf(const std::string& file) {
-  if (file != "-") return Source{.file = file, .import = [&file] { return hlo::ImportFile(file); }};
+  if (file != "-") return Source{.file = file, .import = [file] { return hlo::ImportFile(file); }};
   ASSIGN_OR_RETURN(std::string bytes, ReadText(file));
   return Source{.file = file, .import = [bytes = std::move(bytes)] {
                   return hlo::Import(bytes, "stdin");

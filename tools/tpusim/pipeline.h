@@ -65,14 +65,14 @@ struct Source {
   std::function<absl::StatusOr<hlo::ImportedWorkload>()> import;  // for each compilation
   // Null: nothing. The module of `import` is not read where this is there.
   const sharding::NormalisedModule* normalised = nullptr;
-  // By the slice that is compiled for; null: nothing.
+  // Returns what compilations for a slice share; null: they share nothing.
   std::function<compiler::Common*(const std::string& slice, const configs::Config& config)> common =
       nullptr;
   // Whether anyone reads which options have no effect.
   bool warns = true;
 };
 
-// A file that can be imported repeatedly, stdin ("-") too; `file` must live as long.
+// A file can be imported repeatedly so, stdin ("-") too.
 absl::StatusOr<Source> SourceOf(const std::string& file);
 
 // `config` "" = the slice that the workload names.

@@ -23,7 +23,7 @@ std::string OptionsKey(const ProgramFlags& flags) {
   return digest.Text();
 }
 
-// All that is not in the partitioned program and its devices.
+// Identifies a program on a machine: the partitioned program, and all that is not in it.
 std::string OutcomeKey(const std::string& slice, ProgramFlags flags, const MachineFlags& machine,
                        const std::string& program) {
   flags.mesh = flags.device_order = "";

@@ -32,14 +32,14 @@ struct Outcome {
 
 class Session {
  public:
-  // All questions have the same --remat. Errors: as hlo::ImportFile, compiler::NormalisedOf.
+  // Reads and normalises the program; questions must have the same --remat. Errors: as hlo::ImportFile, compiler::NormalisedOf.
   static absl::StatusOr<std::unique_ptr<Session>> Of(const std::string& file,
                                                      const ProgramFlags& flags);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   int64_t partitions() const { return partitions_; }
-  // As SliceOf (pipeline.h).
+  // Returns the slice that is asked for, or that the program names. Errors: as SliceOf (pipeline.h).
   absl::StatusOr<std::string> SliceOf(const std::string& config) const;
 
   // The program that `options` ask for, with all that there is to say of it. Errors: as Prepare.
@@ -58,11 +58,11 @@ class Session {
     Slice(const configs::Config& config, const compiler::Common* kin) : common(config, kin) {}
 
     compiler::Common common;
-    // Of the latest program, where it was not simulated; and what was asked of it.
+    // Holds what the latest program came to, where it was not simulated, and what was asked of it.
     std::optional<Outcome> peak;
     std::string options;
   };
-  // Those of one chip, by what tells them apart.
+  // Holds the slices of one chip, by what tells them apart.
   using Slices = std::map<std::string, std::unique_ptr<Slice>>;
 
   Session(std::string file, hlo::ImportedWorkload imported, int64_t partitions,

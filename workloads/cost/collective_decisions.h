@@ -57,7 +57,7 @@ class CollectiveDecisions {
     std::shared_ptr<const std::vector<collectives::GroupForm>> forms;
   };
   absl::StatusOr<const PlacedGroups*> Place(const hlo::Instruction& collective);
-  // The same request on the devices of `there`.
+  // Returns the same request on the devices of `there`.
   collectives::CollectiveRequest MovedTo(CollectiveDecisions& there,
                                          collectives::CollectiveRequest request) const;
 

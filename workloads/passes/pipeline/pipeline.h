@@ -46,7 +46,8 @@ size_t StepsBefore(const Pipeline& pipeline, std::string_view pass);
 // Error: one of `named`, as `option` has them, does not run.
 absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
                         const Pipeline& pipeline);
-// As users write it: "fusion{results=off}", without options that have their usual value.
+// Returns the step as users write it: "fusion{results=off}", without options that have their usual
+// value.
 std::string ToString(const PipelineStep& step);
 // Names of its passes, each once, in order.
 std::vector<std::string> NamesOf(const Pipeline& pipeline);
