@@ -33,6 +33,7 @@ struct Figures {
   int64_t critical_device = -1;
   int64_t stored = 0;  // spans and samples that take memory
   int64_t error_bound = 0;
+  int64_t device_classes = 0;
 };
 
 inline Figures FiguresOf(const Timeline& timeline) {
@@ -129,7 +130,8 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
     WriteAll(ends[1], {timeline->events, timeline->critical_device,
                        timeline->devices[0].peak_live.hbm().value(),
                        timeline->recording.stored_spans() + timeline->recording.stored_samples(),
-                       timeline->folding.error_bound.value()});
+                       timeline->folding.error_bound.value(),
+                       timeline->folding.device_classes});
     _exit(0);
   }
   close(ends[1]);
@@ -140,12 +142,13 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
   figures.rest = ReadAll(ends[0]);
   figures.spans = ReadAll(ends[0]);
   const std::vector<int64_t> others = ReadAll(ends[0]);
-  if (others.size() == 5) {
+  if (others.size() == 6) {
     figures.events = others[0];
     figures.critical_device = others[1];
     figures.peak = others[2];
     figures.stored = others[3];
     figures.error_bound = others[4];
+    figures.device_classes = others[5];
   }
   close(ends[0]);
   int status = 0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "sim/symmetry/levels.h"
 #include "sim/symmetry/symmetry.h"
 #include "tests/sim/in_child.h"
 #include "tests/sim/pod_testing.h"
@@ -225,6 +226,32 @@ TEST_P(Folded, ApproximationsSayHowFarOffTheyAre) {
   }
   EXPECT_GT(approximate, 0);
   EXPECT_LE(beyond, 1);
+}
+
+// An exact simulation by default has no more classes than the coarsest level, or stays within the
+// budget: also where a few classes turn out to be too coarse on the way and are split.
+TEST_P(Folded, WhatIsFinerThanTheCoarsestLevelHasABudget) {
+  constexpr int kCases = 30;
+  constexpr int64_t kFewClasses = 4, kBudget = 200;
+  int64_t approximate = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const int seed = GetParam() * kCases + i;
+    const Case c = Generator(static_cast<uint32_t>(seed)).Draw();
+    SimulationOptions options;
+    options.impairments = c.impairments;
+    options.folding = Folding::kAutomatic;
+    options.exact_under = kBudget;
+    const Figures figures = InChild(c.config, c.program, options);
+    ASSERT_FALSE(figures.times.empty()) << "case " << seed << ": " << c.what;
+    approximate += figures.error_bound > 0;
+    if (figures.error_bound > 0) continue;
+    const int64_t coarsest = Levels(c.config, c.program, c.impairments).DeviceClasses(0);
+    EXPECT_TRUE(figures.device_classes <= std::max(coarsest, kFewClasses) ||
+                figures.events <= 2 * kBudget)
+        << "case " << seed << ": " << figures.device_classes << " classes for " << coarsest << ", "
+        << figures.events << " events: " << c.what;
+  }
+  EXPECT_GT(approximate, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(RandomCases, Folded, ::testing::Range(0, 10));
