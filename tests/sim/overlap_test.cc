@@ -29,6 +29,15 @@ class OverlapTest : public ::testing::Test {
         [this](int32_t, int32_t, Picoseconds time) { hidden_ += time; });
   }
 
+  struct Expected {
+    int64_t total = 0, exposed = 0, hidden = 0;
+  };
+  void ExpectPermute(const Expected& expected) {
+    EXPECT_EQ(totals_[kPermute].total, Picoseconds(expected.total));
+    EXPECT_EQ(totals_[kPermute].exposed, Picoseconds(expected.exposed));
+    EXPECT_EQ(hidden_, Picoseconds(expected.hidden));
+  }
+
   const isa::ProgramInfo info_ = PermuteBesideFusion();
   const CollectiveKinds kinds_{info_};
   Overlap overlap_{info_, kinds_};
@@ -42,10 +51,7 @@ TEST_F(OverlapTest, WhatWasToldTooMuchOfComputeIsTakenBack) {
   overlap_.MainBegan(kFusion);
   SettleAt(100, 90);
   SettleAt(120, 80);
-  const OpTotals& permute = totals_[kPermute];
-  EXPECT_EQ(permute.total, Picoseconds(120));
-  EXPECT_EQ(permute.exposed, Picoseconds(40));
-  EXPECT_EQ(hidden_, Picoseconds(80));
+  ExpectPermute({.total = 120, .exposed = 40, .hidden = 80});
   EXPECT_EQ(overlap_.exposed(), Picoseconds(40));
 }
 
@@ -55,11 +61,9 @@ TEST_F(OverlapTest, WhatWasToldTooMuchOfAWaitIsTakenBack) {
   SettleAt(100, 0);
   SettleAt(120, 50);
   const OpTotals& permute = totals_[kPermute];
-  EXPECT_EQ(permute.total, Picoseconds(120));
-  EXPECT_EQ(permute.exposed, Picoseconds(70));
+  ExpectPermute({.total = 120, .exposed = 70, .hidden = 50});
   EXPECT_EQ(permute.behind, Picoseconds(0));
   EXPECT_EQ(permute.waited, Picoseconds(70));
-  EXPECT_EQ(hidden_, Picoseconds(50));
 }
 
 }  // namespace
