@@ -331,7 +331,7 @@ def f():
     assert list(python_comments(text)) == [(1, "Of a module."), (8, "As said."), (2, "By name.")]
     assert not OPENER.match("All-gathers of vectors become all-reduces.")
     assert IDIOM.search("it hands them on")
-    assert not IDIOM.search("hands on deck, on and on")
+    assert not IDIOM.search("it forwards them")
 
 
 def test_comments_on_declarations_begin_with_a_noun_or_a_verb() -> None:
