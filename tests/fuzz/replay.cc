@@ -1,7 +1,9 @@
 // The fuzzers' work without libFuzzer: every file as it is, then the same
 // mutations of it in every run.
 //
-//   fuzz_replay STAGE [--mutations N] FILE_OR_FOLDER...
+//   fuzz_replay STAGE [--mutations N] [--keep FILE] FILE_OR_FOLDER...
+//
+// FILE holds the input that runs, and after a crash the one that caused it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,18 +51,22 @@ int main(int argc, char** argv) {
     return !paths.empty() && s->name == paths[0];
   });
   if (stage == kStages.end()) {
-    fmt::print(stderr, "usage: fuzz_replay import|text|kernel|compiler [--mutations N] PATH...\n");
+    fmt::print(stderr, "usage: fuzz_replay import|text|kernel|compiler [--mutations N] [--keep FILE] "
+               "PATH...\n");
     return 2;
   }
   paths.erase(paths.begin());
   int64_t mutations = 0;
-  if (paths.size() >= 2 && paths[0] == "--mutations") {
-    mutations = std::atoll(paths[1].c_str());
+  std::string kept;
+  while (paths.size() >= 2 && (paths[0] == "--mutations" || paths[0] == "--keep")) {
+    if (paths[0] == "--mutations") mutations = std::atoll(paths[1].c_str());
+    if (paths[0] == "--keep") kept = paths[1];
     paths.erase(paths.begin(), paths.begin() + 2);
   }
   int64_t inputs = 0, accepted = 0;
   const auto run = [&](const std::string& bytes) {
     ++inputs;
+    if (!kept.empty()) std::ofstream(kept, std::ios::binary) << bytes;
     accepted += (*stage)->exercise(bytes) ? 1 : 0;
   };
   for (const std::string& file : Files(paths)) {

@@ -338,6 +338,32 @@ def test_loops_that_share_a_condition(run, tmp_path, depth, options):
     assert run("run", tmp_path / "loops.hlo", "--config", "v5e-1x1").returncode == 0
 
 
+HOST_RESULT = """HloModule m
+
+ENTRY e {
+  a = f32[8,128]{1,0} parameter(0)
+  i = s32[3,1]{1,0} parameter(1)
+  ROOT r = RESULT
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "f32[8,128]{1,0:S(5)} tanh(a)",
+        "f32[16,128]{1,0:S(5)} concatenate(a, a), dimensions={0}",
+        "f32[8,8]{1,0:S(5)} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+        "f32[3,128]{1,0:S(5)} gather(a, i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1,128}",
+    ],
+)
+def test_no_kernel_writes_to_host_memory(rejects, tmp_path, result):
+    (tmp_path / "m.hlo").write_text(HOST_RESULT.replace("RESULT", result))
+    message = rejects("run", tmp_path / "m.hlo", "--config", "v5e-1x1")
+    assert "it writes its result to host memory; compute it on the device" in message
+
+
 TUPLE_COPY = """HloModule m, num_partitions=8
 
 ENTRY e {

@@ -46,6 +46,14 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                       instruction.Describe(), input.value->name()));
     }
   }
+  for (const KernelOutput& output : view.outputs) {
+    if (output.space == isa::MemorySpace::kHost) {
+      return NoRule(
+          fmt::format("no rule to execute {}: it writes its result to host memory; compute it on "
+                      "the device and move it then (jax.device_put)",
+                      instruction.Describe()));
+    }
+  }
   if (TakesEstimate(instruction)) return BuildEstimatedKernel(view, target);
   if (instruction.opcode() == Opcode::kCustomCall) {
     if (!HasKernelOfItsOwn(instruction)) return BuildCustomKernel(view, target);
