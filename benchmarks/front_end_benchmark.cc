@@ -46,7 +46,7 @@ constexpr Program kPrograms[] = {{"flat", ProgramForm::kFlat},
                                  {"reshards", ProgramForm::kReshards}};
 constexpr int64_t kSizes[] = {1000, 10000, 100000};
 
-// What a run sends to the process that started it.
+// Figures of a run, sent to the process that started it.
 struct Figures {
   int64_t instructions = 0, partitioned = 0;
   double import = 0, propagate = 0, partition = 0;

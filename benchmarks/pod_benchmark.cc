@@ -1,5 +1,4 @@
-// What a pod costs: wall and processor time, peak memory and events of a few runs at
-// its scale.
+// Measures wall and processor time, peak memory and events of a few runs at the scale of a pod.
 //
 //   build/pod_benchmark [REPEATS]
 //
@@ -96,7 +95,7 @@ Cost Process(const std::string& program, int repeats,
   return cost;
 }
 
-// The same program with its collective in flight until its end, so many times.
+// Repeats the program `times` times with its collective in flight until the end.
 void Overlap(tpusim::isa::PodProgram& program, int64_t times) {
   using namespace tpusim::isa;  // NOLINT: the instruction set
   for (SharedBody& body : program.programs) {

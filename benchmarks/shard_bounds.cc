@@ -1,11 +1,11 @@
-// How tight the bounds of a search for shardings are, and that none is above what is simulated.
+// Measures how tight the bounds of a search for shardings are, and checks that none is above what
+// is simulated.
 //
 //   build/shard_bounds [--candidates N] [--seed N] [--jobs N] [--may-constrain VALUE] FILE.pb...
 //
-// Of each program N random candidates on its slice are compiled and simulated. Each begins with
-// partial choices: the bounds of all of them must not be above its step, nor its memory. Prints a
-// table: for each program the bounds as shares of the steps that were simulated. Exit code 1: a
-// bound is above.
+// Compiles and simulates N random candidates of each program on its slice. Each candidate begins
+// with partial choices, whose bounds must not be above its step, nor its memory. Prints a table:
+// for each program the bounds as shares of the simulated steps. Exit code 1: a bound is above.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

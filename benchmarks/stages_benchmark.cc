@@ -1,5 +1,5 @@
-// Where the wall time goes: import, compile and simulate by themselves, then the
-// whole process from a workload file to its report, with its peak memory.
+// Measures wall time: import, compile and simulate by themselves, then the whole process from a
+// workload file to its report, with its peak memory.
 //
 //   build/tpusim_benchmark [--benchmark_filter=simulate]
 //

@@ -1,4 +1,4 @@
-// How the TPU compiler's estimates count, where the machine model does not.
+// The TPU compiler's way of counting in its estimates, where it differs from the machine model.
 //
 // A kernel is built and tiled as any other. Then its windows are made to carry what
 // the estimates charge (ChargeWindows), and a kernel without a product takes
@@ -59,8 +59,8 @@ void ChargeWindows(const hlo::Instruction& fusion, const nlohmann::ordered_json&
 // A product whose operands cost nothing: its transfers are those of its result.
 bool OnlyWrites(const nlohmann::ordered_json& row, const Conventions& conventions);
 
-// Is it timed by SerialTime? Kernels without a product are, and products whose epilogue
-// takes the maximum of a row (attention): in the estimates they overlap nothing.
+// Returns whether SerialTime applies to a kernel: it has no product, or the epilogue of its product
+// takes the maximum of a row (attention). In the estimates such kernels overlap nothing.
 bool IsSerial(const nlohmann::ordered_json& row, const Conventions& conventions,
               const isa::Kernel& kernel);
 

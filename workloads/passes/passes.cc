@@ -168,7 +168,7 @@ std::vector<Pass> Table() {
   };
 }
 
-// Those of the wanted phases, in order.
+// Returns the names of the passes of the wanted phases, in order.
 std::string NamesOf(bool (*wanted)(Phase)) {
   std::vector<std::string_view> names;
   for (const Pass& pass : AllPasses()) {

@@ -17,10 +17,10 @@ const std::vector<Pass>& AllPasses();
 // Null: there is no such pass.
 const Pass* FindPass(std::string_view name);
 
-// As `--passes` takes it: all passes but those that run in front of any, and those of modules that
-// the TPU compiler wrote.
+// Returns the default pipeline as text for `--passes`: all passes but those that run ahead of any
+// pipeline, and those of modules that the TPU compiler wrote.
 std::string DefaultPipeline();
-// What such a module gets instead (compiled/compiled.h).
+// Returns the pipeline of modules that the TPU compiler wrote (compiled/compiled.h).
 std::string CompiledPipeline();
 
 // Empty text is the default pipeline. Errors say at which character: an unknown pass

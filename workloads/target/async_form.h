@@ -1,4 +1,4 @@
-// Which collectives the chip runs beside compute.
+// Decides which collectives the chip runs beside compute.
 //
 // A collective-permute always; what the SparseCores take, by kind and size; an all-gather where
 // the chip's compiler has asynchronous ones. All others stop the main stream.
@@ -14,7 +14,7 @@ namespace tpusim::target {
 
 enum class AsyncForm { kNone, kPermute, kOffLoaded, kGather };
 
-// Which kinds are looked at.
+// The kinds of collectives that are examined.
 struct AsyncOptions {
   bool permutes = true;
   bool all_gathers = true;  // that are not off-loaded

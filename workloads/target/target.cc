@@ -8,7 +8,7 @@
 namespace tpusim::target {
 namespace {
 
-// Of arrays of two dimensions or more of such elements.
+// Returns the tile of arrays with two dimensions or more of elements of `bits` bits.
 std::vector<int64_t> TileOfRows(const configs::ChipParams& chip, int64_t bits, int64_t second) {
   const int64_t lanes = chip.vpu.lanes, sublanes = chip.vpu.sublanes;
   const int64_t packing = bits > 0 && bits < 32 ? 32 / bits : 1;

@@ -1,4 +1,4 @@
-// What a pass may know of the machine: a view of the configuration.
+// The machine as passes see it: a view of the configuration.
 #ifndef TPUSIM_WORKLOADS_TARGET_TARGET_H_
 #define TPUSIM_WORKLOADS_TARGET_TARGET_H_
 
@@ -18,12 +18,12 @@ class Target {
 
   const configs::Config& config() const { return *config_; }
   const configs::ChipParams& chip() const { return config_->chip; }
-  // What the TPU compiler does on this chip where costs do not decide.
+  // Returns what the TPU compiler does on this chip where costs do not decide.
   const configs::Policy& policy() const { return chip().compiler; }
-  // What the arrays of a program may take of a memory, by its number in layouts.
+  // Returns the bytes that arrays of a program may take of a memory, by its number in layouts.
   Bytes Usable(int64_t space) const { return configs::MemoryOfNumber(space).usable(chip()); }
-  // Where arrays are moved to: to an on-chip memory that windows of kernels do not share, if the
-  // chip has one, or else to VMEM.
+  // Returns the memory that arrays are moved to: an on-chip memory that windows of kernels do not
+  // share, if the chip has one, else VMEM.
   const configs::Memory& FastMemory() const;
   Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }
 

@@ -26,7 +26,7 @@ using hlo::Opcode;
 // follows.
 struct Level {
   std::vector<Instruction*> members;  // from the end of the program
-  // For every kind the highest level that has to come after this one; -1: none.
+  // The highest level of every kind that has to come after this one; -1: none.
   std::vector<int> before;
 };
 
@@ -91,7 +91,7 @@ class Combiner {
     return raised;
   }
 
-  // With all that has to come after the levels in `after` by now.
+  // Returns the levels in `after` with all that has to come after them by now.
   std::vector<int> Closure(std::vector<int> after) const {
     for (bool grown = true; grown;) {
       const std::vector<int> last = after;

@@ -25,7 +25,7 @@ namespace tpusim::passes {
 struct CombineRule {
   // Only what gives the same becomes one; "": never.
   std::function<std::string(const hlo::Instruction&)> kind;
-  // What one counts against the limit.
+  // Bytes of one collective that count against the limit.
   std::function<Bytes(const hlo::Instruction&)> bytes;
   Bytes most_bytes{0};
   size_t most_arrays = 0;
@@ -42,13 +42,13 @@ std::vector<hlo::Instruction*> AddCombined(const std::vector<hlo::Instruction*>&
                                            const std::vector<hlo::Instruction*>& operands,
                                            const std::vector<hlo::Shape>& results);
 
-// Which all-reduces and reduce-scatters do the same to other arrays.
+// Returns a key that is equal for all-reduces and reduce-scatters that do the same to other arrays.
 //
 // Equal for all-reduces of one array with the same groups, reduction and element type; empty for
 // all other instructions, and for all-reduces that control edges hold in place.
 std::string AllReduceKind(const hlo::Instruction& instruction);
 
-// The same of reduce-scatters, along whatever dimension.
+// Returns such a key of a reduce-scatter, whatever the dimension that it scatters.
 std::string ReduceScatterKind(const hlo::Instruction& instruction);
 
 }  // namespace tpusim::passes

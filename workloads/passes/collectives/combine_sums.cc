@@ -1,4 +1,4 @@
-// Which all-reduces, and which reduce-scatters, become one.
+// Combines all-reduces, and combines reduce-scatters.
 
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Of the result; where all that is done with it is to round it, of what that leaves.
+// Returns the bytes of the result, or of its rounded form if it is only rounded.
 Bytes CountedBytes(const Instruction& all_reduce) {
   const hlo::Shape& shape = all_reduce.shape();
   const Instruction* i = &all_reduce;
@@ -57,12 +57,12 @@ absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext& c
 
 namespace {
 
-// What the kernel that sums and slices keeps in VMEM.
+// Returns the bytes that the kernel which sums and slices keeps in VMEM.
 Bytes BufferBytes(const Instruction& i, int64_t buffers_of_a_piece) {
   return i.operand(0)->shape().ByteSize() + i.shape().ByteSize() * buffers_of_a_piece;
 }
 
-// The same array with dimension `dim` first.
+// Returns the shape with dimension `dim` moved to the front.
 hlo::Shape WithFirst(const hlo::Shape& shape, int64_t dim) {
   hlo::Shape moved = shape;
   std::rotate(moved.dims.begin(), moved.dims.begin() + dim, moved.dims.begin() + dim + 1);

@@ -12,8 +12,8 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Whether an extent of `from`, dimensions [first, last), is none of `to`: the reshape keeps the
-// dimensions before and behind them apart from these.
+// Whether an extent of `from`, dimensions [first, last), does not occur in `to`: the reshape keeps
+// the dimensions before and behind them apart from these.
 bool Splits(const hlo::Shape& from, const hlo::Shape& to, size_t first, size_t last) {
   int64_t before = 1;
   for (size_t d = 0; d < first; ++d) before *= from.dims[d];
@@ -31,7 +31,7 @@ bool Splits(const hlo::Shape& from, const hlo::Shape& to, size_t first, size_t l
   return false;
 }
 
-// Whether it is an element of what a barrier hands on, or made of one operand that is.
+// Whether it is an element of a barrier's result, or made of one operand that is.
 bool IsBehindBarrier(const Instruction& value) {
   const Instruction* i = &value;
   while (i->operands().size() == 1 && i->opcode() != Opcode::kOptBarrier) i = i->operand(0);

@@ -97,7 +97,7 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
 //              one more permute, and both are added. (Without a loop the first step moves nothing,
 //              as there is no sum yet.)
 inline constexpr int64_t kStepsPerIteration = 2;
-// Of the form itself: both ways at once, and whole iterations.
+// Group sizes that the loop handles: both directions at once, and whole iterations.
 inline constexpr int64_t kMembersMultiple = 2 * kStepsPerIteration;
 
 // Groups of partitions, all of one size that is a multiple of kMembersMultiple. Permutes take

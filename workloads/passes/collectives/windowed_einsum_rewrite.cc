@@ -21,12 +21,12 @@ using hlo::PrimitiveType;
 using hlo::Shape;
 using Form = WindowedEinsum::Form;
 
-// What steps read and what they hand on.
+// Values that a step reads and passes to the next one.
 struct State {
   // The shards or sums that came down and up the ring; null while there are no sums.
   Instruction *down = nullptr, *up = nullptr;
   Instruction* result = nullptr;  // of a gather, as far as it is there; or null
-  // The same in all steps; all of the operands that are there whole.
+  // Values that all steps share: the partition's position, and operands that are not split.
   Instruction *position = nullptr, *other = nullptr, *sliced = nullptr;
 };
 
@@ -148,7 +148,7 @@ class Rewriter {
     return Add(Opcode::kDynamicUpdateSlice, dot_.shape(), operands);
   }
 
-  // What the shard of a member is multiplied by.
+  // Returns the slice that the shard of a member is multiplied by.
   Instruction* Slice(Instruction* other, Instruction* member) {
     return DynamicSlice(other, einsum_.other_dim, Times(member, shard_));
   }
@@ -175,8 +175,8 @@ class Rewriter {
     return sum;
   }
 
-  // What this device adds to the sums for two members, side by side: one product, which makes more
-  // of the arrays than two would. The barrier keeps additions out of it, so it need not wait until
+  // Returns the summands of this device for two members, side by side: one product, which fills the
+  // arrays better than two would. The barrier keeps additions out of it, so it need not wait until
   // the sums have arrived.
   Instruction* PartsFor(const State& state, Instruction* down, Instruction* up) {
     Shape shape = dot_.shape();
@@ -207,7 +207,7 @@ class Rewriter {
 
   // ---- The loop -----------------------------------------------------------
 
-  // Where the values of a state are kept between iterations; those that are null are not.
+  // Returns the members of a state that iterations carry: those that are not null.
   static std::vector<Instruction * State::*> Carried(const State& state) {
     std::vector<Instruction * State::*> carried;
     for (Instruction* State::*value : {&State::down, &State::up, &State::result, &State::position,
@@ -255,8 +255,9 @@ class Rewriter {
     return Unpack(loop, carried);
   }
 
-  // How the TPU compiler has the elements of such a loop lie (element_orders.h): row-major, but
-  // with the dimension of which pieces are cut out, put in or summed up not the fastest.
+  // Returns the layouts that the TPU compiler gives to the elements of such a loop
+  // (element_orders.h): row-major, but the dimension along which pieces are cut out, put in or
+  // summed up is not the fastest.
   std::string OrdersOf(const std::vector<Instruction * State::*>& carried,
                        const Shape& tuple) const {
     std::vector<std::string> orders;
@@ -304,7 +305,7 @@ class Rewriter {
   Instruction* Times(Instruction* a, int64_t b) {
     return b == 1 ? a : Binary(Opcode::kMultiply, a, Int(b));
   }
-  // Of what is not negative.
+  // Returns the remainder of a value that is not negative.
   Instruction* Modulo(Instruction* a) {
     return Binary(Opcode::kRemainder, a, Int(ring_.members()));
   }
@@ -317,7 +318,7 @@ class Rewriter {
     Instruction* zero = hlo::AddConstant(computation_, shape.element_type, 0);
     return Add(Opcode::kBroadcast, shape, {zero});
   }
-  // That nothing wrote.
+  // Returns an array without defined contents.
   Instruction* Memory(const Shape& shape) {
     Instruction* memory = Add(Opcode::kCustomCall, shape, {});
     memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));

@@ -11,7 +11,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What a fusion is called after: its product, else its last result.
+// Returns the instruction that names a fusion: its product, else its last result.
 const Instruction& HeroInstruction(const Graph& graph, const Group& group) {
   for (int m : group.members) {
     if (graph.Is(m, Part::kProduct)) return graph.At(m);
@@ -19,7 +19,7 @@ const Instruction& HeroInstruction(const Graph& graph, const Group& group) {
   return graph.At(group.roots.back());
 }
 
-// As XLA does: the kinds of work inside, the last first, then "fusion".
+// Returns the name that XLA would give: the kinds of work inside, the last first, then "fusion".
 std::string FusionName(const Graph& graph, const Group& group) {
   const Instruction& hero = HeroInstruction(graph, group);
   const Opcode last = graph.At(group.roots.back()).opcode();

@@ -14,7 +14,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Of one array that is the same everywhere.
+// Whether the array that the scatter updates has one value everywhere.
 bool BeginsWithSplat(const Instruction& i) {
   return i.opcode() == Opcode::kScatter && hlo::InPlaceResults(i).size() == 1 &&
          !i.has_control_edges() && i.operand(0)->opcode() == Opcode::kBroadcast &&

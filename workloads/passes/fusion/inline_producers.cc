@@ -117,7 +117,7 @@ class Inliner {
     if (choice.stays) Outdated(producer);
   }
 
-  // What is queued is looked at again when its turn comes; what is not, at the end.
+  // Marks a group whose price has changed: it is priced again when its turn comes, or at the end.
   void Outdated(int group) {
     current_[group] = 0;
     if (queued_[group] != 0) return;

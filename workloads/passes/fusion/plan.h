@@ -1,4 +1,4 @@
-// Which instructions run together: groups, one for every kernel to be.
+// A plan of fusion: groups of instructions, one for every kernel to be.
 //
 // A group has results, its roots, and members that compute them. An expression may be
 // a member of several groups: each computes it for itself. Every group starts as one
@@ -21,7 +21,7 @@ using cost::Part;
 using cost::Price;
 using Graph = cost::KernelGraph;
 
-// Of ascending numbers, as all of these are.
+// Whether ascending numbers contain a value.
 inline bool Contains(std::span<const int> sorted, int value) {
   return std::ranges::binary_search(sorted, value);
 }
@@ -35,7 +35,7 @@ struct Group {
 
 class Plan {
  public:
-  // All must live as long.
+  // The graph, the costs and the target must outlive the plan.
   Plan(const Graph& graph, cost::CandidateCosts& costs, const target::Target& target);
 
   const Graph& graph() const { return graph_; }
@@ -65,7 +65,7 @@ class Plan {
   }
   const target::Target& target() const { return target_; }
 
-  // Of what a group makes, for records; of several groups the first few.
+  // Returns the name of what a group makes, for records.
   const std::string& NameOf(int g) const { return graph_.At(groups_[g].roots[0]).name(); }
   std::string NamesOf(std::span<const int> groups) const;
 
@@ -82,7 +82,7 @@ class Plan {
   void Replace(int g, std::vector<int> members, std::vector<int> roots);
   // Whether something outside of `g` reads `value` instead of computing it.
   bool ReadOutside(int g, int value) const { return ReadOutside(g, g, value); }
-  // Of the results of both, those that are read outside of the two.
+  // Returns those results of both groups that are read outside of the two.
   std::vector<int> RootsTogether(int a, int b) const;
 
  private:

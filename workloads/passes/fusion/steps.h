@@ -8,7 +8,7 @@
 
 namespace tpusim::passes::fusion {
 
-// What may run as one kernel, whatever it costs.
+// Rules on what may run as one kernel, whatever it costs.
 //
 // A kernel is built around one demanding operation, its hero: a product, a reduction,
 // an update in place, or none. What comes before a hero is computed block by block on
@@ -20,7 +20,7 @@ namespace tpusim::passes::fusion {
 // arrays in memory, or of the whole kernel's result. So the TPU compiler has it in every program
 // that it was seen to compile (validation/compiler).
 //
-// Each returns why not, or null if nothing speaks against it. A kernel has at most
+// Each function returns why not, or null if nothing speaks against it. A kernel has at most
 // compiler.fusion_most_operands operands: each needs windows in VMEM.
 
 // May `consumer` compute all of `producer` for itself?
@@ -51,7 +51,7 @@ bool InlineProducers(Plan& plan, const Records& records);
 // Returns whether anything was joined. All groups of the plan have one result before.
 bool JoinResults(Plan& plan, const Records& records);
 
-// What a kernel has computed anyway is stored instead of what others would compute it from.
+// Replaces results by values that the kernel has computed anyway and that serve its users better.
 //
 // A kernel that makes the scores of attention, subtracts their maximum and sums up their
 // exponentials has the exponentials: storing these instead of the scores spares the kernels behind
@@ -60,10 +60,9 @@ bool JoinResults(Plan& plan, const Records& records);
 // Returns whether any kernel has other results than before.
 bool ReuseResults(Plan& plan, const Records& records);
 
-// From a plan to fusion instructions.
-//
-// Puts a fusion in the place of every group of the plan that is more than one
-// instruction: kOutput around a product, else kLoop; with several results it makes a tuple. Returns whether there was one.
+// Puts a fusion in the place of every group of the plan that has more than one instruction: kOutput
+// around a product, else kLoop; a group of several results makes a tuple. Returns whether there was
+// such a group.
 bool BuildFusions(hlo::Computation& computation, const Plan& plan);
 
 // Scatters into an array that is the same everywhere make it themselves.

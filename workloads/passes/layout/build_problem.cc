@@ -55,7 +55,7 @@ bool IsMadeByKernel(const Instruction& value) {
          value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
 }
 
-// By element of the state of a loop (element_orders.h); those that are not there are free.
+// Returns the stated orders of a loop's elements by index (element_orders.h); others are free.
 std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
   std::map<int64_t, Dims> orders;
   const std::string said = FrontendAttribute(loop, std::string(kElementOrders)).value_or("");
@@ -221,7 +221,7 @@ bool ProblemBuilder::AddOrderedState(const Instruction& i) {
   return true;
 }
 
-// What goes into a computation and comes out of it keeps its layout, and so do carries.
+// Adds the callees of an instruction: operands, results and carries keep their layout.
 void ProblemBuilder::AddCallees(const Instruction& i) {
   if (i.opcode() == Opcode::kWhile) {
     UniteLeaves(*i.operand(0), i);
@@ -257,7 +257,7 @@ void ProblemBuilder::AddOpaque(const Instruction& i) {
   for (size_t n = 0; n < i.operands().size(); ++n) FixRowMajor(Want(i, n));
 }
 
-// As its layout says if that is not row-major, else with the least padding.
+// Adds an argument: its stated layout if that is not row-major, else the one with least padding.
 void ProblemBuilder::AddArgument(const Instruction& i) {
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
@@ -310,7 +310,7 @@ void ProblemBuilder::AddElementwise(const Instruction& i) {
   }
 }
 
-// What goes over links goes as it lies.
+// Adds a collective, whose operands and results share their layout.
 void ProblemBuilder::AddCollective(const Instruction& i) {
   const size_t leaves = problem_.made.at(&i).size();
   if (i.shape().IsArray()) {

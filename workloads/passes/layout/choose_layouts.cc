@@ -64,7 +64,7 @@ Dims ExtentsOfClass(const OrderClasses& classes, int32_t value, const Dims& exte
   return turned;
 }
 
-// What was added before with the same numbers; looked up, never iterated.
+// Terms that were added before, by their numbers; looked up, never iterated.
 using Known = absl::flat_hash_map<std::vector<int64_t>, size_t>;
 
 // Everything of one class, in its own dimensions; equal terms counted together.
@@ -232,7 +232,7 @@ class Chooser {
            std::max(arrays_.CrossLanes(source), arrays_.CrossLanes(result));
   }
 
-  // By a kernel that does nothing else; one that cannot be built is none.
+  // Returns the cycles of a copy in a kernel of its own; infinite if it cannot be built.
   double OfCopyAlone(const Shape& array, const Dims& from, const Dims& to) {
     if (from == to) return 0;
     const absl::StatusOr<cost::Price> price =
@@ -335,7 +335,8 @@ class Chooser {
 
   // ---- Choice ----------------------------------------------------------------
 
-  // By what each costs alone, the later dimension faster where that is equal.
+  // Returns the candidates of a class, the cheapest alone first; of equals the later dimension
+  // faster.
   std::vector<Dims> OwnCandidates(Class& c) {
     std::vector<std::pair<double, Dims>> tried;
     for (int64_t minor = c.rank - 1; minor >= 0; --minor) {

@@ -31,7 +31,7 @@ bool WasCompiled(const hlo::Module& module) {
   return false;
 }
 
-// By instruction, with layouts.
+// Returns the shapes of all instructions with layouts, by name.
 std::map<std::string, std::string> ShapesOf(const hlo::Module& module) {
   std::map<std::string, std::string> shapes;
   for (const hlo::Computation* computation : ControlComputations(module)) {

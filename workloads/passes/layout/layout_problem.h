@@ -1,4 +1,4 @@
-// What an assignment of layouts is to decide, and what depends on it.
+// The problem of assigning layouts: values with their candidates, and costs that depend on them.
 //
 // Every array of rank two and more is a value of OrderClasses. `Places` says which value
 // stands for what: the layout in which an instruction makes an array, the one in which its
@@ -70,9 +70,9 @@ struct LayoutProblem {
   // Values whose order is given.
   std::map<int32_t, Dims> fixed;
 
-  // By leaf of the instruction's shape; -1 where there is nothing to choose.
+  // Values by leaf of the instruction's shape; -1 where there is nothing to choose.
   hlo::InstructionMap<std::vector<int32_t>> made, seen;
-  // Of a user and the number of its operand, where it differs from `seen`.
+  // Values by user and operand number, where they differ from `seen`.
   std::map<std::pair<int64_t, int64_t>, int32_t> wanted;
 };
 
@@ -90,7 +90,7 @@ bool TakesPieces(hlo::Opcode opcode);
 // Such an operand of `user` lies as the result does: both were never made to lie alike.
 bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand);
 
-// Which order every class of values gets.
+// Chooses an order of dimensions for every class of values.
 //
 // Classes are decided one after the other, the most expensive first, each for what is least
 // with what is decided already; then again, now that all neighbours are known. What is tried
@@ -102,7 +102,7 @@ bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand
 // follows a product runs in its kernel if it takes the result as the arrays make it: a copy
 // between the two costs a kernel more.
 //
-// By value: its dimensions, fastest first.
+// Returns the dimensions of each value, fastest first.
 std::vector<Dims> ChooseLayouts(const LayoutProblem& problem, const target::Target& target,
                                 cost::CostModel& cost);
 

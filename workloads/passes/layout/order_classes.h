@@ -50,9 +50,8 @@ Dims Identity(int64_t rank);
 Dims Compose(const Dims& first, const Dims& second);
 Dims Inverse(const Dims& permutation);
 
-// Which operations only give bytes in memory another name.
-//
-// Do the tiles of both arrays lie in memory alike, if elements do?
+// Whether the tiles of both arrays lie in memory alike if their elements do: an operation between
+// the two only gives bytes in memory another name.
 bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target);
 
 // A reshape takes runs of dimensions to runs of dimensions: the shortest ones with equal

@@ -20,7 +20,7 @@ class ProblemBuilder {
   LayoutProblem Run();
 
  private:
-  // How often each computation runs, as far as that is known.
+  // Notes how often each computation runs, as far as that is known.
   void NoteTrips(const std::vector<hlo::Computation*>& computations);
   void AddValues(const hlo::Instruction& i);
   void Add(const hlo::Instruction& i);
@@ -62,7 +62,8 @@ class ProblemBuilder {
   void AddSort(const hlo::Instruction& i);
   void AddDot(const hlo::Instruction& i);
   void AddConvolution(const hlo::Instruction& i);
-  // What an operation makes goes to memory, but for what its users compute on the way.
+  // Adds the memory traffic of an instruction's results, but for what its users compute from them
+  // on the way.
   void AddMemory(const hlo::Instruction& i);
 
   const hlo::Module& module_;
@@ -72,7 +73,7 @@ class ProblemBuilder {
   std::vector<const hlo::Instruction*> transposes_;
   std::unordered_set<const hlo::Instruction*> opaque_tuples_;  // looked up only
   hlo::InstructionMap<std::vector<size_t>> leaves_before_;
-  double trips_ = 1;  // of the computation that is looked at
+  double trips_ = 1;  // of the current computation
 };
 
 }  // namespace tpusim::passes

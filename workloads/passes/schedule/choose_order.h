@@ -17,13 +17,12 @@ namespace tpusim::passes {
 // The peak of computations that are ordered already.
 using PeakOfComputations = std::unordered_map<const hlo::Computation*, Bytes>;
 
-// How much memory an order of a computation takes beside what its caller keeps.
+// Computes the memory that an order of a computation takes beside what its caller keeps.
 //
 // A buffer is live from the instruction that makes it to its last reader in the order; which
 // arrays share one is asked of hlo/analysis/alias.h, and a loop takes what its body does while it
 // runs. Asking for one order more takes time in proportion to its length. Donated arguments that
-// results take and holes of the heap are not looked at: orders are compared, the memory plan
-// decides.
+// results take and holes of the heap are ignored: orders are compared, the memory plan decides.
 class OrderMemory {
  public:
   // The nodes of the graph are the instructions of the computation that `aliases` is of.
@@ -49,14 +48,14 @@ struct ChosenOrder {
   cost::Work work;  // of the whole
 };
 
-// What an order may take.
+// The memory that an order may take.
 struct MemoryLimit {
   const OrderMemory* memory = nullptr;
   Bytes most{0};
 };
 
-// As schedule.h describes it. With a limit, the shortest order that fits; if none does, the
-// one that takes least. The order of the nodes themselves is a candidate then, too.
+// Chooses an order as schedule.h describes it. With a limit, the shortest order that fits; if none
+// does, the one that takes least. The order of the nodes themselves is a candidate then, too.
 ChosenOrder ChooseOrder(const cost::ScheduleGraph& graph, const MemoryLimit& limit = {});
 
 }  // namespace tpusim::passes

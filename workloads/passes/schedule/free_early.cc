@@ -89,7 +89,7 @@ class EarlyCopies {
     }
   }
 
-  // All copies up to this one in the order that was, which keeps to what they wait for.
+  // Places all copies up to this one in their former order, which respects their dependencies.
   void PlaceUpTo(int last) {
     for (; next_ <= last; ++next_) {
       const int n = copies_[next_];

@@ -125,7 +125,7 @@ class ListScheduler {
   std::vector<State> state_;
   Picoseconds now_{0};  // before the end of the computation
   std::array<int, cost::kTransferKinds> under_way_{};
-  // By number, the last first.
+  // Numbers of free nodes, the last first.
   std::set<int> free_;
   std::array<std::set<int>, cost::kTransferKinds> dones_;
   std::set<std::pair<int64_t, int>> compute_;     // (-depth, -number)

@@ -87,7 +87,7 @@ void SetSchedule(Computation& computation, const cost::ScheduleGraph& graph,
 }
 
 using Schedules = std::unordered_map<const Computation*, std::vector<Instruction*>>;
-// How much more (or, below 0, less) than the order that it has a computation may take.
+// Bytes that a computation may take beyond (below 0: short of) those of its present order.
 using Slack = std::unordered_map<const Computation*, Bytes>;
 
 // Numbers of the nodes in the order that the computation has.
@@ -137,7 +137,7 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
   return absl::OkStatus();
 }
 
-// By computation, how far what is live while it runs stays below the limit.
+// Returns by computation how far what is live while it runs stays below the limit.
 Slack SlackOf(const std::vector<Computation*>& computations, const buffers::MemoryPlan& plan,
               Bytes limit) {
   const std::vector<Bytes> live =
@@ -173,7 +173,7 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
   return absl::OkStatus();
 }
 
-// By computation, which transfers run beside what.
+// Records by computation which transfers run beside which operations.
 void Explain(const std::vector<Computation*>& computations, const Schedules& before,
              const Records& records) {
   for (const Computation* c : computations) {

@@ -68,7 +68,7 @@ absl::StatusOr<bool> ExpandBarriers(hlo::Module& module, const PassContext& cont
 // Why the main stream has to wait for a collective, from the order that the compiler chose.
 //
 // A synchronous collective is waited for because it is synchronous (WhySynchronous). The
-// two ends of an asynchronous one are looked at apart:
+// two ends of an asynchronous one are examined separately:
 //
 //   its start   could it come before the last operation of the main stream before it?
 //   its done    could it come behind the first operation of the main stream after it?
@@ -86,8 +86,8 @@ struct WaitFact {
   std::string text;  // half a sentence
 };
 
-// Of all collectives of a scheduled module: the synchronous ones and the starts. In time
-// linear in the instructions and in what lies between a collective and its neighbours on
+// Returns the facts of all collectives of a scheduled module: the synchronous ones and the starts.
+// Takes time linear in the instructions and in what lies between a collective and its neighbours on
 // the main stream.
 std::unordered_map<const hlo::Instruction*, WaitFact> WaitFacts(const hlo::Module& module,
                                                                 const target::Target& target);

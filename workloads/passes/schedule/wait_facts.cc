@@ -23,7 +23,7 @@ using hlo::Execution;
 using hlo::Instruction;
 using isa::WaitReason;
 
-// What keeps an end of a collective where it is.
+// The reason that keeps an end of a collective where it is.
 struct End {
   bool tight = false;
   bool limited = false;             // if not tight

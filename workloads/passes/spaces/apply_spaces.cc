@@ -57,7 +57,7 @@ class Applier {
     std::unordered_map<const Instruction*, Instruction*> names;  // by the name in the program
   };
 
-  // Who reads a value, and by which name.
+  // A reader of a value, and the name by which it reads it.
   struct Read {
     Instruction* user = nullptr;
     size_t operand = 0;
@@ -114,7 +114,7 @@ class Applier {
 
   size_t PositionOf(const Instruction* user) const { return timeline_.PositionOf(user); }
 
-  // Those reads that `of` says are of the version.
+  // Redirects those reads that `of` assigns to the version.
   template <typename Of>
   void Relink(const std::vector<Read>& reads, const Of& of, Version& version) {
     std::vector<Instruction::OperandChange> changes;
@@ -136,7 +136,7 @@ class Applier {
     computation_.set_root(NameOf(version, root, timeline_.order().size() - 1));
   }
 
-  // What is made there says so under all its names.
+  // Writes the memory space into all names of a value that is made there.
   void PlaceMade(const SpaceValue& value) {
     if (value.storage->opcode() == Opcode::kGetTupleElement) {
       Place(value.storage->operand(0), value.storage->attrs().tuple_index(), space_);

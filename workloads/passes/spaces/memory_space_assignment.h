@@ -1,4 +1,4 @@
-// Which arrays live in VMEM, or in another on-chip memory where a chip has one.
+// Assigns arrays to VMEM, or to another on-chip memory where a chip has one.
 //
 // In the manner of XLA's memory-space assignment: of all arrays that kernels read, those
 // come first that gain most by being in the other memory, per square root of their size

@@ -1,4 +1,4 @@
-// Which values live in the other memory, when, and which copies that takes.
+// Plans which values live in the other memory, when, and which copies that takes.
 //
 // A value that a kernel makes may be there from the beginning. If something that needs it
 // in HBM comes later it is evicted: copied to HBM beside what runs then. From HBM a value
@@ -46,7 +46,7 @@ struct SpaceUse {
 
 struct SpaceValue {
   hlo::Instruction* storage = nullptr;  // what makes it, or the element of what does
-  // What renames it, operands first, and the name that each one renames.
+  // Instructions that rename the value, operands first, and the name that each one renames.
   std::vector<hlo::Instruction*> names;
   std::unordered_map<const hlo::Instruction*, hlo::Instruction*> renames;
   SpaceTimeline* timeline = nullptr;
@@ -59,20 +59,20 @@ struct SpaceValue {
   bool lives_out = false;
   Bytes bytes{0};
 
-  // What would be saved in all, counted as often as the loops around it say.
+  // Time saved in all, counted as often as the loops around it run.
   double Benefit() const;
 };
 
-// Those of a computation that are worth looking at, in the order of the schedule. `space`
-// is where they could go. Error: a kernel without a rule.
+// Returns the values of a computation that could gain, in the order of the schedule. `space` is the
+// memory that they could move to. Error: a kernel without a rule.
 absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
                                                       const hlo::AliasAnalysis& aliases,
                                                       const target::Target& target,
                                                       cost::CostModel& cost, int64_t space);
 
 struct SpaceAllocation {
-  // Where the copy from HBM starts: before the instruction there. Of the first of a
-  // value that is made in the other memory, where it is made.
+  // The copy from HBM starts before the instruction at this position. The first allocation of a
+  // value that is made in the other memory starts where it is made.
   size_t from = 0;
   size_t last = 0;  // it is there until then
   bool prefetched = false;
@@ -91,7 +91,7 @@ class SpacePlanner {
   // The target must live as long.
   SpacePlanner(const target::Target& target, int64_t space, Bytes capacity);
 
-  // What is best for a value beside all that was planned before; without copies if they
+  // Returns the best plan for a value beside all that was planned before; without copies if they
   // are not wanted.
   SpacePlan Plan(const SpaceValue& value, bool copies) const;
   Picoseconds TimeOfCopy(Bytes bytes, bool to_hbm) const;
@@ -100,7 +100,7 @@ class SpacePlanner {
   bool HasWindows() const;
 
  private:
-  // How many of the uses from `first` on are served if the value is there from `from`.
+  // Returns how many of the uses from `first` on are served if the value is there from `from`.
   size_t Served(const SpaceValue& value, size_t from, size_t first) const;
   bool AllocateAtMaking(const SpaceValue& value, bool copies, SpacePlan& plan, size_t& next) const;
   bool Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan, size_t& next) const;
@@ -110,7 +110,7 @@ class SpacePlanner {
   const Bytes capacity_;
 };
 
-// How long a computation will take with its arrays where plans put them.
+// The time that a computation takes with its arrays where plans put them.
 struct SpaceReplay {
   Picoseconds length;
   std::vector<Picoseconds> waited;  // by plan, for its copies
@@ -122,7 +122,7 @@ struct SpaceReplay {
 // cost::Replay with kernels as much shorter as their arrays save, and with the copies.
 class SpaceReplays {
  public:
-  // All of it must live as long.
+  // The timeline, the planner and the target must outlive the replays.
   SpaceReplays(const SpaceTimeline& timeline, const SpacePlanner& planner,
                const target::Target& target);
 
@@ -137,7 +137,7 @@ class SpaceReplays {
     Bytes windows{0};
   };
   void Place(size_t at, kernels::PlaceableKernel* kernel, size_t array);
-  // Of plan number `plan`; both ends before the instructions at the positions.
+  // Adds a copy of plan number `plan`; both ends before the instructions at the positions.
   void Copy(size_t plan, size_t from, size_t until, Bytes bytes, bool to_hbm);
 
   const SpaceTimeline& timeline_;
@@ -150,7 +150,7 @@ class SpaceReplays {
   std::vector<std::pair<int, size_t>> copies_;    // node that starts it, number of the plan
 };
 
-// Which copies between HBM and the other memory are worth it.
+// Finds the copies between HBM and the other memory that shorten the step.
 //
 // A planner decides value by value and cannot know what its copies will meet on HBM and in
 // which order everything waits for them. So several plans of the whole module are made and
@@ -159,7 +159,7 @@ class SpaceReplays {
 // best of all without single ones that save least beyond that. A plan without copies is always
 // among them: by the replay's estimate no copy makes a step longer.
 //
-// Looked up, never iterated.
+// Plans by computation; looked up, never iterated.
 using SpacePlans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>>;
 
 // Values come first that are planned first. The time is in proportion to the module.

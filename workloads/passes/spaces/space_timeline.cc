@@ -21,7 +21,7 @@ namespace {
 
 int64_t At(size_t position) { return static_cast<int64_t>(position); }
 
-// How long the operation leaves HBM alone.
+// Returns the time in which the operation does not use HBM.
 Picoseconds IdleIn(const cost::Work& work) {
   return work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
 }
@@ -212,7 +212,7 @@ void SpaceTimeline::AddPlaced(const hlo::AliasAnalysis& storage, const target::T
     if (enters && !is_entry) continue;
     size_t first = Has(maker) ? PositionOf(maker) : p;
     if (hlo::IsAsyncDone(maker->opcode())) first = PositionOf(&hlo::StartOf(*maker));
-    // What is updated in place, by a loop or an operation, is counted as what it was up to there.
+    // An update in place, by a loop or an operation, counts as the value before the update.
     const int64_t leaf = is_element ? i->attrs().tuple_index() : 0;
     bool in_place = maker->opcode() == hlo::Opcode::kWhile;
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {

@@ -1,5 +1,5 @@
-// How much of a memory is in use while a scheduled module runs, and how much time there
-// is to copy beside it.
+// Tracks how much of a memory is in use while a scheduled module runs, and how much time there is
+// to copy beside it.
 //
 // A position is an instruction's place in the schedule of its computation. What is called
 // at a position (the body of a loop, a branch) has positions of its own: the most that it
@@ -39,7 +39,7 @@ class SpaceTimeline {
   bool Has(const hlo::Instruction* i) const { return position_.contains(i); }
   // Loops around this, to the power that they count with.
   double weight() const { return weight_; }
-  // How often it runs in a step.
+  // Returns the number of executions in a step.
   double executions() const { return executions_; }
   // The most that arrays which are in the space already take together, of those made here.
   Bytes MostPlaced() const;
@@ -65,7 +65,7 @@ class SpaceTimeline {
                                     Picoseconds length, Picoseconds longest) const;
   // The first position behind `start` at which such a copy is over; at most `limit`.
   size_t EndOfCopy(size_t start, size_t limit, Picoseconds length) const;
-  // What HBM is free for from `first` to `last`, at most `enough`.
+  // Returns the time that HBM is free from `first` to `last`, at most `enough`.
   Picoseconds SpareTime(size_t first, size_t last, Picoseconds enough) const;
   // A copy takes that much of it, from `first` on.
   void TakeSpareTime(size_t first, size_t last, Picoseconds length);
@@ -74,7 +74,7 @@ class SpaceTimeline {
   friend absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
       const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
       cost::CostModel& cost, int64_t space, double loop_weight);
-  // Of all instructions; with `windows`, what those of kernels take is in use.
+  // Adds the times of all instructions; with `windows`, also the VMEM that windows of kernels take.
   absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
   // Arrays that are in `space` already are in use from their making to their last reader. What
   // enters a called computation is in use where it is called.
@@ -99,9 +99,9 @@ class SpaceTimeline {
   std::vector<Picoseconds> spare_;  // what is left of what copies may take
 };
 
-// Of every computation that runs as control flow, callers before what they call. What arrays take
-// that are in `space` already is in use from the beginning, and if it is VMEM what the windows of
-// kernels take. Loops count `loop_weight` times. Error: what has no cost.
+// Returns timelines of every computation that runs as control flow, callers before callees. Arrays
+// that are in `space` already take room from the beginning, and so do windows of kernels if it is
+// VMEM. Loops count `loop_weight` times. Error: what has no cost.
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
     cost::CostModel& cost, int64_t space, double loop_weight);

@@ -79,7 +79,7 @@ class Collector {
         renamed = value.storage;  // the same element once more
       }
     }
-    // What a loop or a barrier of tuples hands on has more names than are followed here.
+    // A value that a loop or a barrier of tuples forwards has more names than are followed here.
     if (renamed == nullptr || storage_.Of(renamed) != storage) {
       value.storage = nullptr;
       index_.erase(found);
