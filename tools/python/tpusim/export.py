@@ -84,7 +84,7 @@ def export(
         one for TPUs, real ones or those of a topology.
       *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
         is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
-      path: where to write; None writes nothing.
+      path: where to write, compressed by gzip if it ends in `.gz`; None writes nothing.
       config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
       name: what reports call the program; the function's name if empty.
       coordinates: chip coordinates (x, y[, z[, core[, slice]]]) of partition 0, 1, ...; without

@@ -9,10 +9,13 @@ writes to another name first:
 
 import contextlib
 import errno
+import gzip
+import io
 import os
 import pathlib
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,6 +58,24 @@ def read_bytes(path: Path) -> bytes:
 def compressed(data: bytes) -> str:
     """What to do about bytes that are compressed; "" if they are not."""
     return "it is compressed with gzip; unpack it" if data.startswith(_GZIP) else ""
+
+
+def zipped(data: bytes) -> bytes:
+    """Compresses by gzip; equal data gives equal bytes, whenever and by whichever Python."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
+        file.write(data)
+    return packed.getvalue()
+
+
+def unzipped(data: bytes) -> bytes:
+    """Decompresses what gzip has compressed and returns other bytes as they are; ValueError."""
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"its gzip data is damaged ({error})") from None
 
 
 def text_of(data: bytes) -> str:

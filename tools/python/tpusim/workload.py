@@ -183,17 +183,18 @@ class Workload:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Workload":
-        """Reads a workload file; tpusim.Error if it cannot be read, or is something else."""
+        """Reads a workload file, compressed or not; tpusim.Error if it is something else."""
         data = files.read_bytes(path)
         try:
-            return cls.from_bytes(data)
+            return cls.from_bytes(files.unzipped(data))
         except ValueError as error:
-            why = files.compressed(data) or str(error)
-            raise Error(f"{os.fspath(path)}: not a workload of tpusim: {why}") from error
+            raise Error(f"{os.fspath(path)}: not a workload of tpusim: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file whole or not at all: to a temporary name beside it, then renamed."""
-        files.write_atomically(path, self.to_bytes())
+        """Writes the file whole or not at all, compressed by gzip if its name ends in `.gz`."""
+        data = self.to_bytes()
+        packed = files.path_of(path, "path").endswith(".gz")
+        files.write_atomically(path, files.zipped(data) if packed else data)
 
 
 def _message(*values: str | int) -> bytes:
