@@ -59,16 +59,15 @@ T OrDie(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-std::string File(const std::string& program, const std::string& extension = ".pb") {
-  return std::string(TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/") + program + extension;
+std::string File(const std::string& program) {
+  return std::string(TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/") + program + ".pb.gz";
 }
 
 Cost Process(const std::string& program, int repeats,
-             const std::vector<const char*>& options = {},
-             const std::string& extension = ".pb") {
+             const std::vector<const char*>& options = {}) {
   const std::string report =
       (std::filesystem::temp_directory_path() / fmt::format("pod_benchmark.{}.json", getpid()));
-  const std::string workload = File(program, extension);
+  const std::string workload = File(program);
   std::vector<const char*> argv = {TPUSIM_BINARY, "run",          workload.c_str(),
                                    "--report",    report.c_str(), "--quiet"};
   argv.insert(argv.end(), options.begin(), options.end());
@@ -170,7 +169,7 @@ int main(int argc, char** argv) {
   // Events by kind: little but steps of kernels, on the devices of 16 classes; little but transfers
   // over links, on hundreds of links that differ.
   Print("kernel steps: decoder, v5p-4x4x4, every step",
-        Process("decoder_fsdp_tp_64", 1, {"--detail", "tile", "--fold", "on"}, ".pb.gz"));
+        Process("decoder_fsdp_tp_64", 1, {"--detail", "tile", "--fold", "on"}));
   Print("flows: all-reduce with a slow link, every step",
         Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5", "--detail", "tile"}));
   Print("8-layer MLP train step, v5e-16x16", Process("mlp_train_256", repeats));

@@ -12,7 +12,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,6 +22,7 @@
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/children.h"
+#include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/shard/find.h"
 #include "tools/tpusim/shard/judge.h"
 #include "tools/tpusim/shard/paste.h"
@@ -204,7 +204,7 @@ int Main(int argc, char** argv) {
     all.simulated += row->simulated;
     all.partial += row->partial;
     all.above += row->above;
-    table.push_back({std::filesystem::path(file).stem().string(), std::to_string(row->simulated),
+    table.push_back({NameOf(file), std::to_string(row->simulated),
                      std::to_string(row->partial), std::to_string(row->above), row->root.Text(),
                      row->half.Text(), row->whole.Text(), row->compiled.Text(),
                      row->memory.Text()});

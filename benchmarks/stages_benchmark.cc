@@ -37,7 +37,7 @@ namespace {
 constexpr char kSlice[] = "v5e-4x2";
 
 std::string File(const std::string& program) {
-  return std::string(TPUSIM_SOURCE_DIR "/workloads/examples/") + program + ".pb";
+  return std::string(TPUSIM_SOURCE_DIR "/workloads/examples/") + program + ".pb.gz";
 }
 
 template <typename T>

@@ -8,8 +8,7 @@ write() {
   local name=$1
   shift
   "${PYTHON:-python3}" ../decoder_train.py --layers 32 --hidden 5120 --seq 2048 \
-    --batch-per-device 8 --remat --query-block 512 "$@" -o "decoder_$name.pb"
-  gzip -9 -n -f "decoder_$name.pb"
+    --batch-per-device 8 --remat --query-block 512 "$@" -o "decoder_$name.pb.gz"
 }
 
 write fsdp_256 --fsdp 256 --config v5e-16x16

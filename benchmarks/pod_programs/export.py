@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from workloads.examples import Example  # noqa: E402
 from workloads.examples.example import AnyMesh, Program, array  # noqa: E402
-from workloads.examples.export_all import export  # noqa: E402
+from workloads.examples.export_all import write  # noqa: E402
 
 # f32[4096, 4096] is 64 MiB.
 SIDE = 4096
@@ -89,10 +89,7 @@ PROGRAMS = (
 def main() -> None:
     """Exports all of PROGRAMS."""
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
-    for program in PROGRAMS:
-        workload = export(program)
-        workload.save(folder / f"{program.name}.pb")
-        print(f"{program.name}.pb: {len(workload.to_bytes())} bytes")
+    write({program.name: program for program in PROGRAMS}, folder)
 
 
 if __name__ == "__main__":

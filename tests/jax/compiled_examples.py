@@ -34,7 +34,7 @@ def check(name: str, stage: str, binary: str, directory: pathlib.Path) -> None:
     """Asserts that the example, compiled up to a stage, computes what the JAX function does."""
     example = EXAMPLES[name]
     output = directory / f"{stage}.pb"
-    command = [binary, "compile", "--config", example.config, str(EXPORTS / f"{name}.pb")]
+    command = [binary, "compile", "--config", example.config, str(EXPORTS / f"{name}.pb.gz")]
     if stage == "executable":
         command += ["--passes", oracle.EXACT_PASSES]
     done = subprocess.run(

@@ -37,7 +37,7 @@ def test_trees():
 def partitioned(binary: str, tmp_path: pathlib.Path):
     def partition(name: str) -> hlo.Module:
         output = tmp_path / f"{name}.pb"
-        source = ROOT / "workloads" / "examples" / f"{name}.pb"
+        source = ROOT / "workloads" / "examples" / f"{name}.pb.gz"
         command = [binary, "compile", str(source), "--quiet", "--emit", "partitioned"]
         subprocess.run([*command, "-o", str(output)], check=True)
         return hlo.Module(output.read_bytes())

@@ -12,7 +12,7 @@ import tpusim
 from tpusim.slices import devices_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MATMUL = ROOT / "workloads" / "examples" / "matmul_square.pb"
+MATMUL = ROOT / "workloads" / "examples" / "matmul_square.pb.gz"
 
 SCRIPT = """
 import sys

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 from tpusim import exporter, wire
 from tpusim.files import write_atomically
 
+from tests.tools.command_line import example_bytes, examples
 from workloads.examples import EXAMPLES, export_all
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,13 +42,13 @@ ABSTRACT = AbstractMesh((4, 2), ("x", "y"))
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_committed_exports_are_current(name: str):
-    committed = (EXPORTS / f"{name}.pb").read_bytes()
-    exported = export_all.export(EXAMPLES[name]).to_bytes()
+    committed = tpusim.Workload.load(EXPORTS / f"{name}.pb.gz")
+    exported = export_all.export(EXAMPLES[name])
     assert exported == committed, "run workloads/examples/export_all.py and commit the result"
 
 
 def test_every_committed_export_has_a_source():
-    assert sorted(p.stem for p in EXPORTS.glob("*.pb")) == sorted(EXAMPLES)
+    assert examples() == sorted(EXAMPLES)
 
 
 def test_module_and_function_share_a_name(tmp_path: pathlib.Path):
@@ -185,7 +186,7 @@ def test_mesh_table(text: str, axes: list[tuple[str, int]]):
 def test_no_path_of_this_machine_in_an_export():
     workload = tpusim.export(jax.nn.gelu, jnp.ones(3), path=None)
     for name in EXAMPLES:
-        assert str(ROOT).encode() not in (EXPORTS / f"{name}.pb").read_bytes()
+        assert str(ROOT).encode() not in example_bytes(name)
     assert b"/site-packages/" not in workload.hlo_module
     assert str(pathlib.Path.home()).encode() + b"/" not in workload.hlo_module
 
@@ -258,7 +259,7 @@ def test_wire_format_round_trip():
     assert data[:3] == b"\x08\xac\x02"
     assert wire.serialize(wire.parse(data)) == data
     assert wire.number_of(wire.parse(data), 2) == -1
-    module = (EXPORTS / "mlp_scan_8_layers.pb").read_bytes()
+    module = example_bytes("mlp_scan_8_layers")
     assert wire.serialize(wire.parse(module)) == module
 
 

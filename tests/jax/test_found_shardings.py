@@ -93,7 +93,7 @@ def placed(mesh: Mesh, value: np.ndarray, dims: list[list[str]]) -> list[np.ndar
 @pytest.mark.parametrize("name", NAMES)
 def test_found_shardings_compute_the_same(name: str, binary: str, tmp_path: pathlib.Path):
     example: Example = EXAMPLES[name]
-    file = ROOT / "workloads" / "examples" / f"{name}.pb"
+    file = ROOT / "workloads" / "examples" / f"{name}.pb.gz"
     answer = search(binary, file)
     function, arguments = example(example.concrete_mesh(jax.devices()))
     kept, values, expected = computed(function, arguments, example)

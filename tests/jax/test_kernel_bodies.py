@@ -4,6 +4,7 @@ A module by itself is what raw HLO is: there is no exporter's word on anything. 
 calls carry are read in every form.
 """
 
+import gzip
 import json
 import pathlib
 import subprocess
@@ -17,12 +18,14 @@ sys.path.append(str(pathlib.Path(__file__).parent / "packages"))
 
 import pallas_kernels
 
+from tests.tools.command_line import program_name
+
 ROOT = pathlib.Path(__file__).parents[2]
 MOST = 0.02  # relative difference
 WORKLOADS = sorted(
     path
-    for path in (ROOT / "validation/workloads").glob("*.pb")
-    if b"tpu_custom_call" in path.read_bytes()
+    for path in (ROOT / "validation/workloads").glob("*.pb.gz")
+    if b"tpu_custom_call" in gzip.decompress(path.read_bytes())
 )
 
 
@@ -57,7 +60,7 @@ def test_all_examples_with_kernels_are_looked_at() -> None:
     assert len(WORKLOADS) >= 26
 
 
-@pytest.mark.parametrize("path", WORKLOADS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WORKLOADS, ids=program_name)
 def test_exported_workloads(binary: str, tmp_path: pathlib.Path, path: pathlib.Path) -> None:
     workload = tpusim.Workload.load(path)
     assert workload.kernels == ()
@@ -105,7 +108,7 @@ def test_kernels_that_come_with_jax(binary: str, tmp_path: pathlib.Path, program
 
 def test_hlo_text_is_enough(binary: str, tmp_path: pathlib.Path) -> None:
     """What another compiler's text says of a kernel is its body."""
-    path = ROOT / "validation/workloads/pallas_block_sparse_matmul.pb"
+    path = ROOT / "validation/workloads/pallas_block_sparse_matmul.pb.gz"
     on = ("--config", tpusim.Workload.load(path).config or "v5e-1x1")
     report = tmp_path / "report.json"
     exported = step_time(binary, path, report, *on)

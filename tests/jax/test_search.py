@@ -20,7 +20,7 @@ from tpusim.search.simulating import simulate
 
 from tests.jax.search_steps import CONFIG, MESHES, RULES, dies_at_2x4, fails_at_2x4, matmul
 from tests.tools import schemas
-from tests.tools.command_line import EXAMPLES
+from tests.tools.command_line import EXAMPLES, program_name
 
 SPACE = {
     "mesh": MESHES,
@@ -267,7 +267,7 @@ def test_the_table_as_frame_json_html_and_picture(tmp_path: pathlib.Path):
     assert report.step_time_ns == results.best.value
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.pb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.pb.gz")), ids=program_name)
 def test_no_example_is_faster_than_its_bounds(path: pathlib.Path):
     workload = tpusim.Workload.load(path)
     words = ("--config", workload.config, "--trip-count", "*=2")
@@ -312,7 +312,7 @@ def test_the_guide(
 
 def test_work_in_a_loop_by_hand():
     """Eight layers of 1024 x 4096 and back; rows over 4, columns over 2 devices."""
-    workload = tpusim.Workload.load(EXAMPLES / "mlp_scan_8_layers.pb")
+    workload = tpusim.Workload.load(EXAMPLES / "mlp_scan_8_layers.pb.gz")
     work = bounds.work_of(workload, ("--config", workload.config))
     assert work.products == 16
     assert work.wide_flops == 16 * 2 * 128 * 1024 * 2048

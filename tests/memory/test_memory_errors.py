@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from tests.conftest import BINARY
-from tests.tools.command_line import SLICE, example
+from tests.tools.command_line import SLICE, example, program_name
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -20,9 +20,9 @@ PROGRAMS = HERE / "programs"
 POISONED = BINARY.parent / "tests" / "tpusim_poisoned"
 # What depends on data.
 TRIPS = ("--trip-count", "*=4")
-EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb"))
+EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb.gz"))
 PACKAGES = sorted(PROGRAMS.glob("*.pb.gz"))
-PODS = sorted((ROOT / "benchmarks" / "pod_programs").glob("*.pb*"))
+PODS = sorted((ROOT / "benchmarks" / "pod_programs").glob("*.pb.gz"))
 WINDOWED = ("--xla-flags", "--xla_jf_spmd_threshold_for_windowed_einsum_mib=0")
 
 
@@ -58,17 +58,17 @@ def same(tmp_path: pathlib.Path):
     return same
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES, ids=program_name)
 def test_an_example(same, path):
     same("run", path, "--report", "r.json")
 
 
-@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("path", PACKAGES, ids=program_name)
 def test_a_program_of_a_package(same, path):
     same("run", path, *TRIPS, "--report", "r.json")
 
 
-@pytest.mark.parametrize("path", PODS, ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("path", PODS, ids=program_name)
 def test_a_program_of_a_pod(same, path):
     same("run", path, "--report", "r.json")
 
@@ -78,7 +78,7 @@ def test_a_program_of_a_pod(same, path):
     "arguments",
     [
         ("--config", "v5e-1x1", PROGRAMS / "reduce_of_reshape.hlo"),
-        ("--config", SLICE, PROGRAMS / "reduce_scatter_matmul.pb", *WINDOWED),
+        ("--config", SLICE, PROGRAMS / "reduce_scatter_matmul.pb.gz", *WINDOWED),
         (example("residual_mlp_train_scan_two_dimensional"), *WINDOWED),
     ],
     ids=["merged_reduces", "windowed_einsum", "windowed_einsums_of_a_train_step"],

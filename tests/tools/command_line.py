@@ -1,5 +1,6 @@
 """What the tests of the command line share."""
 
+import gzip
 import pathlib
 import subprocess
 from collections.abc import Callable
@@ -11,8 +12,23 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def example(name: str) -> pathlib.Path:
-    """A committed export."""
-    return EXAMPLES / f"{name}.pb"
+    """The committed export of an example."""
+    return EXAMPLES / f"{name}.pb.gz"
+
+
+def example_bytes(name: str) -> bytes:
+    """The bytes of an example's export, before they were compressed."""
+    return gzip.decompress(example(name).read_bytes())
+
+
+def examples() -> list[str]:
+    """Names of all examples, sorted."""
+    return sorted(map(program_name, EXAMPLES.glob("*.pb.gz")))
+
+
+def program_name(path: pathlib.PurePath) -> str:
+    """The name of a file less `.pb.gz`."""
+    return path.name.removesuffix(".pb.gz")
 
 
 def outputs(folder: pathlib.Path) -> list[object]:

@@ -35,7 +35,7 @@ int64_t EventsOf(const std::string& workload, const MachineFlags& flags = {}) {
 TEST(PodEvents, AnAllReduceOver4096ChipsIsTwoStepsOfOneChip) {
   // Six phases, of whose 15 steps the first two and the last are executed at most, each
   // with six transfers: their starts, ends and waits.
-  const std::string program = std::string(kPrograms) + "all_reduce_4096.pb";
+  const std::string program = std::string(kPrograms) + "all_reduce_4096.pb.gz";
   const int64_t events = EventsOf(program);
   EXPECT_GT(events, 6 * 2 * 6 * 4);
   EXPECT_LT(events, 6 * 3 * 6 * 5);
@@ -46,15 +46,15 @@ TEST(PodEvents, AnAllReduceOver4096ChipsIsTwoStepsOfOneChip) {
 
 TEST(PodEvents, RingsDoNotCostTheirLength) {
   // 16 x 16 folds to one chip, and a step of its rings is two transfers per axis.
-  const int64_t events = EventsOf(std::string(kExamples) + "all_reduce_64mib_16x16.pb");
+  const int64_t events = EventsOf(std::string(kExamples) + "all_reduce_64mib_16x16.pb.gz");
   EXPECT_GT(events, 0);
   EXPECT_LT(events, 300);
 }
 
 TEST(PodEvents, TrainingStepsDoNotGrowWithTheNumberOfChips) {
-  const int64_t few = EventsOf(std::string(kPrograms) + "mlp_train_64.pb");
-  const int64_t many = EventsOf(std::string(kPrograms) + "mlp_train_9216.pb");
-  EXPECT_LT(EventsOf(std::string(kPrograms) + "mlp_train_256.pb"), 15'000);
+  const int64_t few = EventsOf(std::string(kPrograms) + "mlp_train_64.pb.gz");
+  const int64_t many = EventsOf(std::string(kPrograms) + "mlp_train_9216.pb.gz");
+  EXPECT_LT(EventsOf(std::string(kPrograms) + "mlp_train_256.pb.gz"), 15'000);
   EXPECT_LT(few, 20'000);
   // 144 times the chips: longer rings beside kernels, no more classes.
   EXPECT_LT(many, 35'000);
@@ -84,7 +84,7 @@ TEST(PodEvents, DecodersFoldAndTheirLayersRepeat) {
 // Around a slow chip of a torus, and along a slow link, images of each other are one class:
 // 9 multichoose 3 distances, and 16 places along the link's axis times 9 multichoose 2.
 TEST(PodEvents, ASlowPartLeavesMirrorImagesAlike) {
-  const std::string program = std::string(kPrograms) + "all_reduce_4096.pb";
+  const std::string program = std::string(kPrograms) + "all_reduce_4096.pb.gz";
   MachineFlags flags;
   flags.slow = {"chip=100:0.8"};
   const Cost slow_chip = CostOf(program, flags);
@@ -101,7 +101,7 @@ TEST(PodEvents, UnfoldedChipsBesideAStragglerCostTheirOwnWork) {
   MachineFlags flags;
   flags.fold = "off";
   flags.slow = {"chip=3:0.8"};
-  const std::string program = std::string(kPrograms) + "all_reduce_beside_kernel_64.pb";
+  const std::string program = std::string(kPrograms) + "all_reduce_beside_kernel_64.pb.gz";
   const int64_t fast = EventsOf(program, flags);
   flags.detail = "tile";
   const int64_t every = EventsOf(program, flags);

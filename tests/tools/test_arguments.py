@@ -298,7 +298,7 @@ def test_the_slice_goes_by_its_name():
         (str(PSUM), f"TPUSIM_BINARY={PSUM}: not an executable file"),
         (str(PSUM.parent), f"TPUSIM_BINARY={PSUM.parent}: not an executable file"),
         ("true", "true .*: no report, but ''"),
-        ("echo", "echo .*: no report, but 'run .*psum.pb --report"),
+        ("echo", "echo .*: no report, but 'run .*psum.pb.gz --report"),
         ("false", "false: exit code 1"),
     ],
 )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 
-from tests.tools.command_line import SLICE, example, line_of, outputs
+from tests.tools.command_line import SLICE, example, example_bytes, line_of, outputs
 
 
 def test_missing_file(rejects, tmp_path):
@@ -43,7 +43,7 @@ def test_other_formats(rejects, tmp_path, name, content, says):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
 def test_truncated_file(rejects, tmp_path, share):
-    whole = example("collective_matmul_int32").read_bytes()
+    whole = example_bytes("collective_matmul_int32")
     path = tmp_path / "cut.pb"
     path.write_bytes(whole[: int(len(whole) * share)])
     assert "cut.pb" in rejects("--config", SLICE, path, *outputs(tmp_path))
@@ -63,7 +63,7 @@ def test_a_directory(rejects, tmp_path):
 
 def test_flipped_bytes_never_crash(run, tmp_path):
     """Damage that still parses may simulate or be refused, in one line."""
-    whole = bytearray(example("matmul_square").read_bytes())
+    whole = bytearray(example_bytes("matmul_square"))
     path = tmp_path / "damaged.pb"
     generator = random.Random(2)
     for _ in range(40):
@@ -193,7 +193,7 @@ def test_trip_count_without_a_loop_is_a_warning(run, data_dependent_loop):
 def test_trip_count_can_be_in_the_workload(report_of, data_dependent_loop, tmp_path):
     import dataclasses
 
-    workload = tpusim.Workload.from_bytes(data_dependent_loop.read_bytes())
+    workload = tpusim.Workload.load(data_dependent_loop)
     stated = dataclasses.replace(workload, trip_counts=(tpusim.TripCount("*", 2),))
     path = tmp_path / "stated.pb"
     path.write_bytes(stated.to_bytes())
@@ -228,7 +228,7 @@ def test_unknown_setting(rejects, tmp_path):
 
 
 def test_no_configuration_at_all(rejects, tmp_path):
-    workload = tpusim.Workload.from_bytes(example("matmul_square").read_bytes())
+    workload = tpusim.Workload.load(example("matmul_square"))
     path = tmp_path / "bare.pb"
     path.write_bytes(workload.hlo_module)
     assert "--config v5e-" in rejects(path)

@@ -51,9 +51,8 @@ def report_of_module(
 
     def of(path: pathlib.Path) -> dict:
         if path not in reports:
-            (tmp_path / "m.pb").write_bytes(gzip.decompress(path.read_bytes()))
             opaque = any(name in path.name for name in OPAQUE)
-            reports[path] = report_of(tmp_path / "m.pb", *(COSTS if opaque else ()))
+            reports[path] = report_of(path, *(COSTS if opaque else ()))
         return reports[path]
 
     return of
@@ -101,7 +100,7 @@ def test_text_and_proto_are_one_program(
 ):
     slice_name = path.parent.name
     proto = path.with_name(path.name.replace(".hlo.gz", ".pb.gz"))
-    workload = tpusim.Workload.from_bytes(gzip.decompress(proto.read_bytes()))
+    workload = tpusim.Workload.load(proto)
     (tmp_path / "m.pb").write_bytes(workload.hlo_module)
     (tmp_path / "m.hlo").write_bytes(gzip.decompress(path.read_bytes()))
     of_proto, of_text = (
@@ -138,7 +137,7 @@ def test_the_text_that_xla_prints_is_the_program(
     report_of: Callable[..., dict],
     tmp_path: pathlib.Path,
 ):
-    workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+    workload = tpusim.Workload.load(path)
     (tmp_path / "m.hlo").write_text(printed(workload))
     (tmp_path / "m.pb").write_bytes(workload.hlo_module)
     stated = [*COSTS] if any(name in path.name for name in OPAQUE) else []
@@ -161,7 +160,7 @@ def test_tables_that_a_text_leaves_out_are_an_assumption(
     report_of: Callable[..., dict], tmp_path: pathlib.Path
 ):
     path = CORPUS / "v5p-4x4x8" / "train_128b_v5p_128.pb.gz"
-    workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+    workload = tpusim.Workload.load(path)
     for constants in (True, False):
         (tmp_path / "m.hlo").write_text(printed(workload, constants))
         assumed = report_of(tmp_path / "m.hlo", "--config", "v5p-4x4x8")["assumptions"]
@@ -237,7 +236,7 @@ def memory_error(path: pathlib.Path, report: dict) -> float | None:
     live = whole - report["memory_at_peak"]["fragmentation_bytes"]
     if figures := assigned(path):
         return live / figures["hbm_live_bytes"] - 1
-    workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+    workload = tpusim.Workload.load(path)
     assert workload.compilation is not None
     memory = workload.compilation.memory
     held = memory.argument_bytes + memory.output_bytes - memory.alias_bytes + memory.temp_bytes
@@ -352,6 +351,6 @@ def test_a_large_module_is_quick(binary: str, tmp_path: pathlib.Path):
 
 def test_a_large_decoder_is_quick(binary: str, tmp_path: pathlib.Path):
     module = CORPUS / "v5e-4x2" / "decoder_4_layers_fsdp.pb.gz"
-    workload = tpusim.Workload.from_bytes(gzip.decompress(module.read_bytes()))
+    workload = tpusim.Workload.load(module)
     # Nine tenths of a second on a busy machine.
     assert cpu_seconds(binary, repeated(printed(workload), 2), "v5e-4x2", tmp_path) < 3

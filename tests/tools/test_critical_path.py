@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.tools.command_line import EXAMPLES, example
+from tests.tools.command_line import example, examples
 
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.pb"))
+NAMES = examples()
 
 
 def picoseconds(nanoseconds):

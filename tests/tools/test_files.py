@@ -13,7 +13,7 @@ import pytest
 import tpusim
 from tpusim import files
 
-from tests.tools.command_line import SLICE, example
+from tests.tools.command_line import SLICE, example, example_bytes
 
 # Enough to have met every kind of place a few times; more by hand.
 MUTATIONS = 300
@@ -84,7 +84,8 @@ def test_a_folder_a_trace_and_a_workload_are_no_report(tmp_path: pathlib.Path, r
     assert refused(tpusim.Report.load, tmp_path) == "cannot be read: Is a directory"
     (tmp_path / "t").write_bytes(report[2])
     assert "it is no text" in refused(tpusim.Report.load, tmp_path / "t")
-    assert "it is no text" in refused(tpusim.Report.load, example("psum"))
+    (tmp_path / "w").write_bytes(example_bytes("psum"))
+    assert "it is no text" in refused(tpusim.Report.load, tmp_path / "w")
     with pytest.raises(TypeError, match="path: 3: expected the path of a file"):
         tpusim.Report.load(3)
     with pytest.raises(TypeError, match="text: bytes: expected a str"):
@@ -163,7 +164,7 @@ def test_traces_and_workloads_that_are_damaged(tmp_path: pathlib.Path, report):
     chosen, path = random.Random(2), tmp_path / "damaged"
     for load, data in (
         (tpusim.Timeline.load, report[2][:20_000]),
-        (tpusim.Workload.load, example("psum").read_bytes()),
+        (tpusim.Workload.load, example_bytes("psum")),
     ):
         for number in range(MUTATIONS):
             at = chosen.randrange(len(data))
@@ -180,11 +181,25 @@ def test_what_is_no_trace_and_no_workload(tmp_path: pathlib.Path, report):
                 (tmp_path / "file").write_bytes(data)
                 said = refused(load, tmp_path / "file")
                 assert said.startswith((f"not a {what} of tpusim: ", f"a {what} that tpusim"))
-                assert ("unpack it" in said) == (name == "gzip")
+                assert ("unpack it" in said) == (name == "gzip" and what == "trace")
+    packed = example("psum").read_bytes()
+    (tmp_path / "cut").write_bytes(packed[: len(packed) // 2])
+    assert "its gzip data is damaged" in refused(tpusim.Workload.load, tmp_path / "cut")
     (tmp_path / "cut").write_bytes(report[2][:-200])
     assert "past the end" in refused(tpusim.Timeline.load, tmp_path / "cut")
     with pytest.raises(TypeError, match="data: str: expected bytes"):
         tpusim.Workload.from_bytes("")
+
+
+def test_a_workload_is_compressed_if_its_name_says_so(tmp_path: pathlib.Path):
+    workload = tpusim.Workload.load(example("psum"))
+    for name in ("w.pb", "w.pb.gz", "again.pb.gz"):
+        workload.save(tmp_path / name)
+        assert tpusim.Workload.load(tmp_path / name) == workload
+    plain, packed, again = ((tmp_path / n).read_bytes() for n in ("w.pb", "w.pb.gz", "again.pb.gz"))
+    assert plain == example_bytes("psum") == gzip.decompress(packed)
+    assert packed == again
+    assert packed[4:8] == bytes(4)  # No time in its header.
 
 
 def test_what_no_file_can_be_written_to(tmp_path: pathlib.Path, report):

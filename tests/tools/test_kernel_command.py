@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[2]
-MATMUL = ROOT / "validation/workloads/pallas_matmul_4096.pb"
+MATMUL = ROOT / "validation/workloads/pallas_matmul_4096.pb.gz"
 
 
 def kernel(binary: str, *arguments: str | pathlib.Path) -> subprocess.CompletedProcess[str]:

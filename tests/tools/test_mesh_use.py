@@ -7,7 +7,7 @@ import tpusim
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests.tools.command_line import EXAMPLES, SLICE
+from tests.tools.command_line import SLICE, examples
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_idle_devices(report_of):
     )
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*train*.pb")))
+@pytest.mark.parametrize("name", [name for name in examples() if "train" in name])
 def test_examples_use_all_that_they_have(report_of, name):
     said = [w for w in report_of(name)["warnings"] if "idle" in w or "nothing is split" in w]
     assert said == []

@@ -1,6 +1,5 @@
 """Summary and report."""
 
-import gzip
 import pathlib
 import re
 
@@ -8,7 +7,7 @@ import pytest
 import tpusim
 from resources_used import measured
 
-from tests.tools.command_line import EXAMPLES, SLICE, example, outputs
+from tests.tools.command_line import EXAMPLES, SLICE, example, example_bytes, outputs
 
 FIELDS = {
     "schema": str,
@@ -166,7 +165,7 @@ def test_summary_is_one_screen(run):
 
 def test_slice_from_the_workload(report_of):
     report = report_of("psum")
-    named = tpusim.Workload.from_bytes(example("psum").read_bytes()).config
+    named = tpusim.Workload.load(example("psum")).config
     assert report["config"] == named
     assert any("--config" in a and named in a for a in report["assumptions"])
     assert not any("--config" in a for a in report_of("psum", "-c", named)["assumptions"])
@@ -175,11 +174,11 @@ def test_slice_from_the_workload(report_of):
 def test_containers(report_of, tmp_path):
     """The same program bare, and gzipped, is the same step."""
     on = ("--config", SLICE, "--device-order", "ids")
-    data = example("matmul_square").read_bytes()
+    data = example_bytes("matmul_square")
     expected = report_of("matmul_square", *on)["step_time_ns"]
     for name, content in (
         ("bare.pb", tpusim.Workload.from_bytes(data).hlo_module),
-        ("packed.pb.gz", gzip.compress(data)),
+        ("plain.pb", data),
     ):
         (tmp_path / name).write_bytes(content)
         assert report_of(tmp_path / name, *on)["step_time_ns"] == expected

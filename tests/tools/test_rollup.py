@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.tools.command_line import EXAMPLES, SLICE, example
+from tests.tools.command_line import SLICE, example, examples
 
 TABLES = ("op", "scope", "source", "category", "collective", "path")
 
@@ -14,7 +14,7 @@ def picoseconds(nanoseconds):
     return round(nanoseconds * 1000)
 
 
-@pytest.mark.parametrize("workload", sorted(path.stem for path in EXAMPLES.glob("*.pb")))
+@pytest.mark.parametrize("workload", examples())
 def test_rows_add_up_to_the_step(report_of, workload):
     report = report_of(workload)
     step = picoseconds(report["step_time_ns"])

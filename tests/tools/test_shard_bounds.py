@@ -6,8 +6,10 @@ import subprocess
 
 import pytest
 
+from tests.tools.command_line import example
+
 ROOT = pathlib.Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb"))
+EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb.gz"))
 
 
 def sampled(binary: str, files: list[pathlib.Path], candidates: int) -> dict[str, list[str]]:
@@ -24,7 +26,7 @@ def sampled(binary: str, files: list[pathlib.Path], candidates: int) -> dict[str
 
 def test_no_bound_is_above_what_is_simulated(binary: str):
     names = ("fully_sharded_layers_large", "mlp_scan_8_layers", "layers_auto", "weights_from_host")
-    files = [path for path in EXAMPLES if path.stem in names]
+    files = [example(name) for name in names]
     rows = sampled(binary, files, 12)
     assert set(names) <= set(rows)
     simulated, partial, above = map(int, rows["all"][:3])

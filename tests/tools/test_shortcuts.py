@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "workloads/examples").glob("*.pb"))
+from tests.tools.command_line import example, examples
+
 # Slices of eight devices.
 SLICES = (
     "v2-2x2", "v3-2x2", "v4-2x2x2", "v5e-4x2", "v5p-2x2x2", "v6e-2x4", "v7x-2x2x1", "2x(v5e-2x2)"
 )  # fmt: skip
 CASES = [
-    (example, slice_)
-    for example in EXAMPLES
+    (name, slice_)
+    for name in examples()
     for slice_ in SLICES
-    if not example.stem.endswith(("_16x16", "_8x16"))
+    if not name.endswith(("_16x16", "_8x16"))
 ]
 SAMPLE = 40
 
@@ -29,12 +30,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     whole = metafunc.config.getoption("--long")
     cases = CASES if whole else random.Random(11).sample(CASES, SAMPLE)
-    metafunc.parametrize("case", cases, ids=lambda case: f"{case[0].stem}-{case[1]}")
+    metafunc.parametrize("case", cases, ids=lambda case: f"{case[0]}-{case[1]}")
 
 
 def simulated(run: Any, tmp_path: pathlib.Path, case: tuple[Any, str], *flags: str) -> Any:
     report = tmp_path / "report.json"
-    done = run("--config", case[1], case[0], "--report", report, *flags)
+    done = run("--config", case[1], example(case[0]), "--report", report, *flags)
     if done.returncode != 0:
         return done.stderr
     return json.loads(report.read_text())

@@ -2,7 +2,7 @@
 
 A change of the model moves them on purpose, or not at all. On purpose:
 
-    build/tpusim compare workloads/examples/*.pb --json |
+    build/tpusim compare workloads/examples/*.pb.gz --json |
       build/tpusim check - --write-baseline tests/tools/data/step_times.json
 """
 
@@ -11,13 +11,13 @@ import pathlib
 import subprocess
 
 from tests.tools import schemas
-from tests.tools.command_line import EXAMPLES
+from tests.tools.command_line import example, examples
 
 BASELINE = pathlib.Path(__file__).parent / "data" / "step_times.json"
 
 
 def test_examples_take_what_they_took(binary: str):
-    programs = sorted(EXAMPLES.glob("*.pb"))
+    programs = [example(name) for name in examples()]
     compared = subprocess.run(
         [binary, "compare", *programs, "--json", "--quiet"], capture_output=True, check=True
     )
@@ -32,4 +32,4 @@ def test_examples_take_what_they_took(binary: str):
 def test_every_step_of_the_file_is_one_of_an_example(binary: str):
     schemas.check(binary, BASELINE.read_text())
     steps = json.loads(BASELINE.read_text())["steps"]
-    assert {step["workload"] for step in steps} == {path.stem for path in EXAMPLES.glob("*.pb")}
+    assert {step["workload"] for step in steps} == set(examples())

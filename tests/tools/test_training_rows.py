@@ -6,9 +6,10 @@ import pathlib
 import re
 
 import pytest
+import tpusim
 import training_page
 
-from tests.tools.command_line import Run
+from tests.tools.command_line import Run, program_name
 from validation.workloads import training
 from workloads.examples import export_all
 
@@ -21,7 +22,7 @@ MOST_MEMORY = 2 * 10**9
 
 def name_of(row: dict) -> str:
     """Of the run that the row's workload is an export of."""
-    return pathlib.Path(row["workload"]).stem
+    return program_name(pathlib.PurePath(row["workload"]))
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,8 @@ def simulated(binary: str) -> dict[str, dict]:
 
 @pytest.mark.parametrize("name", training.TRAINING)
 def test_committed_exports_are_current(name: str) -> None:
-    exported = export_all.export(training.TRAINING[name]).to_bytes()
-    committed = (ROOT / "validation" / "workloads" / f"{name}.pb").read_bytes()
+    exported = export_all.export(training.TRAINING[name])
+    committed = tpusim.Workload.load(ROOT / "validation" / "workloads" / f"{name}.pb.gz")
     assert exported == committed, "run validation/workloads/training.py and commit the result"
 
 

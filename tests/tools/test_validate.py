@@ -4,7 +4,9 @@ import json
 import pathlib
 
 import pytest
+import tpusim
 
+from tests.tools.command_line import program_name
 from validation.workloads import inference, programs, qwen3, serving, small_training, training
 from workloads.examples import export_all
 
@@ -25,15 +27,15 @@ EXPORTED = {
     ("script", "name"), [(script, name) for script, some in EXPORTED.items() for name in some]
 )
 def test_committed_exports_are_current(script, name):
-    exported = export_all.export(EXPORTED[script][name]).to_bytes()
-    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
+    exported = export_all.export(EXPORTED[script][name])
+    committed = tpusim.Workload.load(VALIDATION / "workloads" / f"{name}.pb.gz")
     assert exported == committed, f"run validation/workloads/{script} and commit the result"
 
 
 @pytest.mark.parametrize("name", programs.MODULES)
 def test_committed_compiled_programs_are_current(name):
-    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
-    assert programs.parse(name).to_bytes() == committed
+    committed = tpusim.Workload.load(VALIDATION / "workloads" / f"{name}.pb.gz")
+    assert programs.parse(name) == committed
 
 
 def steps_of_models(rows):
@@ -45,7 +47,7 @@ def steps_of_models(rows):
 def test_every_program_is_measured():
     rows = json.loads(MEASUREMENTS.read_text())["measurements"]
     models, single = (
-        {pathlib.Path(r["workload"]).stem for r in some if r["workload"].startswith("workloads/")}
+        {program_name(VALIDATION / r["workload"]) for r in some if r["workload"][:1] == "w"}
         for some in steps_of_models(rows)
     )
     assert single == {*programs.PROGRAMS, *programs.MODULES}
@@ -96,7 +98,7 @@ def test_validate_rejects(rejects, tmp_path):
     assert "no.json: cannot be read" in rejects("validate", tmp_path / "no.json")
     assert "there are v2, v4, v5e" in rejects("validate", MEASUREMENTS, "--chip", "v9")
     (tmp_path / "m.json").write_text(
-        MEASUREMENTS.read_text().replace("workloads/query_projection.pb", "gone.pb")
+        MEASUREMENTS.read_text().replace("workloads/query_projection.pb.gz", "gone.pb")
     )
     assert "V02: " in rejects("validate", tmp_path / "m.json", "--chip", "v2")
 
@@ -129,6 +131,6 @@ def test_error_bars_are_those_of_the_rows(run):
     ],
 )
 def test_programs_are_of_the_kind_of_their_row(report_of, program, kind):
-    report = report_of(VALIDATION / "workloads" / f"{program}.pb")
+    report = report_of(VALIDATION / "workloads" / f"{program}.pb.gz")
     assert report["error_bar"]["kind"] == kind
     assert report["error_bar"]["chip"] == report["config"].split("-")[0].removeprefix("2x(")

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.tools.collective_matmuls import VARIANTS
-from tests.tools.command_line import EXAMPLES
+from tests.tools.command_line import example, examples
 
 TOLERANCE = 0.01
 FACTORS = (1.0, 1.1, 1.3, 1.5, 2.0, 2.5, 4.0)
@@ -54,7 +54,7 @@ MEETING_RINGS = {
 }  # fmt: skip
 
 DATA = pathlib.Path(__file__).parent / "data"
-NAMES = [path.stem for path in sorted(EXAMPLES.glob("*.pb"))]
+NAMES = examples()
 # The rings of permutes between products.
 RINGS = [name for name in NAMES if name.startswith(("collective_matmul", "reduce_scatter_matmul"))]
 SAMPLE = 9
@@ -94,7 +94,7 @@ class Machine:
 
     def path_of(self, name: str) -> pathlib.Path:
         """An example or a variant."""
-        return VARIANTS[name].export(self.folder) if name in VARIANTS else EXAMPLES / f"{name}.pb"
+        return VARIANTS[name].export(self.folder) if name in VARIANTS else example(name)
 
     def step(self, name: str, *flags: str) -> float:
         """Nanoseconds of a step."""

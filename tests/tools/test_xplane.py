@@ -35,7 +35,7 @@ def profile_of(folder: pathlib.Path) -> pathlib.Path:
 def seen(request, binary, tmp_path_factory) -> tuple[dict, dict]:
     """The report of a run, and what XProf shows of its profile."""
     folder = tmp_path_factory.mktemp(request.param)
-    program = ROOT / "workloads" / "examples" / f"{request.param}.pb"
+    program = ROOT / "workloads" / "examples" / f"{request.param}.pb.gz"
     command = [binary, "run", program, "--quiet", "--config", "v5e-4x2"]
     command += ["--xplane", folder / "logs", "--trace-chips", "0", "--report", folder / "r.json"]
     subprocess.run(command, check=True, timeout=60)
@@ -129,7 +129,7 @@ def test_the_memory_profile_peaks_as_high(seen):
 
 def test_a_file_per_host(binary, tmp_path):
     """64 chips of v5e are on hosts of 2 x 4 chips: 8 files of 8 devices, in JAX's numbers."""
-    program = ROOT / "workloads" / "examples" / "all_reduce_64mib_8x16.pb"
+    program = ROOT / "workloads" / "examples" / "all_reduce_64mib_8x16.pb.gz"
     command = [binary, "run", program, "--quiet", "--xplane", tmp_path, "--trace-chips", "all"]
     subprocess.run(command, check=True, timeout=60)
     files = sorted(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
@@ -141,7 +141,7 @@ def test_a_file_per_host(binary, tmp_path):
 
 
 def test_two_profiles_are_the_same_bytes(binary, tmp_path):
-    program = ROOT / "workloads" / "examples" / "mlp_scan_8_layers.pb"
+    program = ROOT / "workloads" / "examples" / "mlp_scan_8_layers.pb.gz"
     made = []
     for name in ("a", "b"):
         command = [binary, "run", program, "--quiet", "--xplane", tmp_path / name]
@@ -153,7 +153,7 @@ def test_two_profiles_are_the_same_bytes(binary, tmp_path):
 def test_a_folder_that_cannot_be(binary, tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    program = ROOT / "workloads" / "examples" / "psum.pb"
+    program = ROOT / "workloads" / "examples" / "psum.pb.gz"
     command = [binary, "run", program, "--quiet", "--xplane", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1

@@ -77,7 +77,7 @@ class Step:
 
 def simulate(binary: str, folder: pathlib.Path, name: str, *options: str) -> Step:
     trace, report = folder / "t.pftrace", folder / "t.json"
-    command = [binary, "run", str(EXAMPLES / f"{name}.pb"), *options]
+    command = [binary, "run", str(EXAMPLES / f"{name}.pb.gz"), *options]
     command += ["--trace", str(trace), "--report", str(report), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,7 +140,7 @@ def test_a_decoded_token_copies_the_cache_once(binary: str) -> None:
     So does the TPU compiler with the stacks of a scan (programs decode_scan and decode_scan_kept of
     docs/validation/compiler.md): keys and values once per token, and nothing inside of layers.
     """
-    program = EXAMPLES / "generate_heads_sharded.pb"
+    program = EXAMPLES / "generate_heads_sharded.pb.gz"
     command = [binary, "compile", "--emit", "schedule", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     # Two layers of four sequences, 64 places, one head of four: 16 wide, one copy of each.

@@ -12,6 +12,8 @@ import pytest
 import trace_reader
 from tpusim.timeline import Timeline
 
+from tests.tools.command_line import program_name
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of every kind of program one; loops, rings and tuples of results among them.
 TRACED = [
@@ -23,7 +25,7 @@ TRACED = [
     *("contract_constrained_input", "all_reduce_matmul_two_ways", "transformer_block_auto"),
     "residual_mlp_train_scan_two_dimensional",
 ]
-EXAMPLES = [ROOT / "workloads" / "examples" / f"{name}.pb" for name in TRACED]
+EXAMPLES = [ROOT / "workloads" / "examples" / f"{name}.pb.gz" for name in TRACED]
 
 
 @pytest.fixture(scope="module")
@@ -154,12 +156,12 @@ def test_random_bytes_do_not_load(sample: pathlib.Path, tmp_path: pathlib.Path) 
     assert found[0].startswith("does not load: Unknown trace type")
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.stem)
+@pytest.fixture(scope="module", params=EXAMPLES, ids=program_name)
 def run(
     request: pytest.FixtureRequest, binary: str, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[pathlib.Path, dict]:
     """The trace of an example with all its chips, and the report of the same run."""
-    trace = tmp_path_factory.mktemp(request.param.stem) / "t.pftrace"
+    trace = tmp_path_factory.mktemp(program_name(request.param)) / "t.pftrace"
     report, totals = trace.with_suffix(".report.json"), trace.with_suffix(".json")
     subprocess.run(
         [
@@ -257,7 +259,7 @@ def test_hidden_and_exposed_time_are_those_of_the_trace(
     trace, report_path = tmp_path / "t.pftrace", tmp_path / "r.json"
     subprocess.run(
         [
-            *(binary, "run", "--quiet", str(ROOT / "workloads" / "examples" / f"{name}.pb")),
+            *(binary, "run", "--quiet", str(ROOT / "workloads" / "examples" / f"{name}.pb.gz")),
             *("--trace-blocks", "all", "--detail", "tile", "--trace-chips", "all"),
             *("--trace", trace, "--report", report_path),
         ],
@@ -322,9 +324,9 @@ INTEGRALS = (
 @pytest.mark.parametrize(
     ("program", "chips"),
     [
-        ("workloads/examples/matmul_square.pb", "all"),
-        ("workloads/examples/mlp_scan_8_layers.pb", "all"),
-        ("workloads/examples/allgather_matmul_bf16.pb", "all"),
+        ("workloads/examples/matmul_square.pb.gz", "all"),
+        ("workloads/examples/mlp_scan_8_layers.pb.gz", "all"),
+        ("workloads/examples/allgather_matmul_bf16.pb.gz", "all"),
         # Rings and blocks of attention in layers.
         pytest.param(
             "benchmarks/pod_programs/decoder_fsdp_tp_64.pb.gz", "0", marks=pytest.mark.long
@@ -382,7 +384,7 @@ def test_the_trace_of_one_chip_of_a_pod_stays_small(binary: str, tmp_path: pathl
 
 def test_many_devices_have_a_summary_of_the_pod(binary: str, tmp_path: pathlib.Path) -> None:
     """A track for each class of devices, above them: what the main stream does, in a few slices."""
-    program = ROOT / "benchmarks" / "pod_programs" / "mlp_train_64.pb"
+    program = ROOT / "benchmarks" / "pod_programs" / "mlp_train_64.pb.gz"
     trace, report = tmp_path / "t.pftrace", tmp_path / "r.json"
     command = [binary, "run", "--quiet", program, "--trace", trace, "--trace-chips", "all"]
     command += ["--trace-totals", tmp_path / "t.json", "--report", report]
@@ -420,7 +422,7 @@ def test_few_devices_have_none(demo: pathlib.Path) -> None:
 def demo(binary: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What tools/demo writes: the trace of one chip."""
     trace = tmp_path_factory.mktemp("demo") / "t.pftrace"
-    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb"
+    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
     command = [binary, "--config", "v5e-4x2", program, "--quiet", "--trace", trace]
     subprocess.run(command, check=True, timeout=60)
     return trace
@@ -461,7 +463,7 @@ def test_scopes_cover_what_the_tensor_core_executes(
     name: str, binary: str, tmp_path: pathlib.Path
 ) -> None:
     trace = tmp_path / "t.pftrace"
-    program = ROOT / "workloads" / "examples" / f"{name}.pb"
+    program = ROOT / "workloads" / "examples" / f"{name}.pb.gz"
     subprocess.run([binary, "run", program, "--quiet", "--trace", trace], check=True, timeout=60)
     slices = [s for s in trace_reader.slices(trace) if s.depth == 0]
     extents = {
@@ -490,7 +492,7 @@ def test_the_program_and_its_step_are_named(demo: pathlib.Path) -> None:
 
 def test_without_blocks_there_are_operations_alone(binary: str, tmp_path: pathlib.Path) -> None:
     trace, totals = tmp_path / "t.pftrace", tmp_path / "t.json"
-    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb"
+    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
     command = [binary, "--config", "v5e-4x2", program, "--quiet", "--trace", trace]
     command += ["--trace-totals", totals, "--trace-detail", "ops"]
     subprocess.run(command, check=True, timeout=60)

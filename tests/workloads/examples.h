@@ -13,7 +13,7 @@ inline std::vector<std::string> Examples() {
   std::vector<std::string> files;
   const std::string folder = std::string(TPUSIM_SOURCE_DIR) + "/workloads/examples";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".pb") files.push_back(entry.path().string());
+    if (entry.path().string().ends_with(".pb.gz")) files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   return files;

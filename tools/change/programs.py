@@ -20,7 +20,7 @@ _FOLDERS = {
     "validation": "validation/workloads",
     COMPILED: "tests/data/compiled",
 }
-_ENDINGS = (".pb", ".pb.gz", ".hlo.gz")
+_ENDINGS = (".pb.gz", ".hlo.gz")
 # One of so many programs is in the sample.
 _SAMPLE = 4
 # What programs leave open, which stops them without a statement.

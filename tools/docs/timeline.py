@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools" / "python"))
 
 import tpusim  # noqa: E402
 
-PROGRAM = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb"
+PROGRAM = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
 
 
 def main() -> None:

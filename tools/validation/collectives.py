@@ -95,7 +95,7 @@ def partitioned(example: Example, binary: str) -> tuple[bytes, str]:
     """The module that tpusim makes of the example's export, or why it does not."""
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "partitioned.pb"
-        command = [binary, "compile", str(EXPORTS / f"{example.name}.pb"), "--quiet"]
+        command = [binary, "compile", str(EXPORTS / f"{example.name}.pb.gz"), "--quiet"]
         done = subprocess.run(
             [*command, "--config", example.config, "--emit", "partitioned", "-o", str(output)],
             capture_output=True,

@@ -12,7 +12,6 @@ Compiling needs the public `libtpu` wheel (CONTRIBUTING.md says how to install i
 import argparse
 import collections
 import dataclasses
-import gzip
 import json
 import os
 import pathlib
@@ -139,7 +138,7 @@ def assigned(program: str, slice_name: str) -> dict[str, int] | str:
             program, slice_name, xla_dump_to=folder, xla_dump_hlo_as_text=True
         )
         path = compiled_modules.path_of(program, slice_name)
-        before = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+        before = tpusim.Workload.load(path)
         assert again.compilation is not None
         assert before.compilation is not None
         if again.compilation.memory != before.compilation.memory:

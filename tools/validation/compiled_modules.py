@@ -14,7 +14,6 @@ import collections
 import dataclasses
 import fnmatch
 import functools
-import gzip
 import json
 import os
 import pathlib
@@ -134,7 +133,7 @@ def options_of(program: str) -> dict[str, str]:
     if program not in TRAINING:
         return {}
     for row in json.loads(MEASUREMENTS.read_text())["measurements"]:
-        if row.get("workload") == f"workloads/{program}.pb":
+        if row.get("workload") == f"workloads/{program}.pb.gz":
             flags = [flag.removeprefix("--").split("=", 1) for flag in row["xla_flags"].split()]
             return dict(flags)
     return {}
@@ -185,7 +184,7 @@ def compile_all(flags: argparse.Namespace) -> None:
             print(f"{slice_name:10} {program}: {one_line(str(error))}", flush=True)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(workload.to_bytes(), 9, mtime=0))
+        workload.save(path)
         seconds, size = time.monotonic() - begin, path.stat().st_size
         print(f"{seconds:6.1f} s {size:8} bytes {slice_name:10} {program}", flush=True)
 
@@ -195,7 +194,7 @@ def manifest() -> str:
     versions: set[tuple[str, str]] = set()
     by_slice: dict[str, list[str]] = collections.defaultdict(list)
     for path in sorted(CORPUS.glob("*/*.pb.gz")):
-        workload = tpusim.Workload.from_bytes(gzip.decompress(path.read_bytes()))
+        workload = tpusim.Workload.load(path)
         assert workload.compilation is not None
         versions.add((workload.jax_version, workload.compilation.libtpu_version))
         program = path.name.removesuffix(".pb.gz")

@@ -9,7 +9,6 @@ its source can be read in another way (training_readings.py).
 
 import argparse
 import collections
-import gzip
 import json
 import math
 import pathlib
@@ -281,8 +280,7 @@ def readings(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
 
 def module_of(row: Row) -> pathlib.Path:
     """What the TPU compiler makes of the row's program, if it is kept."""
-    workload = pathlib.Path(row["workload"]).stem
-    return next(COMPILED.glob(f"*/{workload}.pb.gz"), COMPILED / "none")
+    return next(COMPILED.glob(f"*/{pathlib.Path(row['workload']).name}"), COMPILED / "none")
 
 
 def modules(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
@@ -294,9 +292,8 @@ def modules(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
             packed = module_of(row)
             if not packed.exists():
                 continue
-            module, report = pathlib.Path(folder) / "m.pb", pathlib.Path(folder) / "report.json"
-            module.write_bytes(gzip.decompress(packed.read_bytes()))
-            measured(binary, "run", module, "--report", report, stdout=subprocess.DEVNULL)
+            report = pathlib.Path(folder) / "report.json"
+            measured(binary, "run", packed, "--report", report, stdout=subprocess.DEVNULL)
             there = json.loads(report.read_text())
             here = simulated[row["id"]]
             step = there["step_time_ns"]
@@ -390,7 +387,7 @@ def page(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
         "## How to run\n",
         "    build/tpusim validate --long                        # all rows, this page's included\n"
         "    build/tpusim validate --long --chip v5p --json      # one chip, for programs\n"
-        "    build/tpusim run validation/workloads/train_16b_v5e_256.pb --html step.html\n"
+        "    build/tpusim run validation/workloads/train_16b_v5e_256.pb.gz --html step.html\n"
         "    python validation/workloads/training.py             # writes the exports anew\n",
         "`tpusim validate` gives each row the flags of the TPU compiler that its source had "
         "(`xla_flags` in `validation/measurements.json`); `tpusim run` takes them by "

@@ -21,16 +21,21 @@ FULL_HBM = "--xla_tpu_scheduler_percent_shared_memory_limit=100"
 
 def reading_of(row: Row, run: training.Run, folder: pathlib.Path) -> Row:
     """The row with another program; as it has it in `folder`."""
-    name = pathlib.Path(row["workload"]).stem
+    name = name_of(row)
     example = Example(name=name, mesh=run.mesh, config=run.config, build=run.build)
-    path = folder / f"{name}.pb"
+    path = folder / f"{name}.pb.gz"
     export_all.export(example).save(path)
     return row | {"workload": str(path), "model_flops": run.model_flops_per_device()}
 
 
+def name_of(row: Row) -> str:
+    """The name of the run that the row's workload is an export of."""
+    return pathlib.Path(row["workload"]).name.removesuffix(".pb.gz")
+
+
 def run_of(row: Row) -> training.Run:
     """Of whom the row's workload is an export."""
-    return training.RUNS[pathlib.Path(row["workload"]).stem]
+    return training.RUNS[name_of(row)]
 
 
 def script_sizes(row: Row, folder: pathlib.Path) -> Row:

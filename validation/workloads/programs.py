@@ -454,11 +454,10 @@ def main() -> None:
     """Exports all of PROGRAMS and MODULES."""
     from workloads.examples import export_all
 
-    workloads = {name: export_all.export(example) for name, example in PROGRAMS.items()}
-    workloads |= {name: parse(name) for name in MODULES}
-    for name, workload in workloads.items():
-        workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
-        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+    folder = pathlib.Path(__file__).parent
+    export_all.write(PROGRAMS, folder)
+    for name in MODULES:
+        parse(name).save(folder / f"{name}.pb.gz")
 
 
 if __name__ == "__main__":

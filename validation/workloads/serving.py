@@ -354,10 +354,7 @@ def main() -> None:
     """Exports those that are named, or all."""
     from workloads.examples import export_all
 
-    for name in sys.argv[1:] or SERVING:
-        workload = export_all.export(SERVING[name])
-        workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
-        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+    export_all.write(SERVING, pathlib.Path(__file__).parent, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -44,10 +44,7 @@ def main() -> None:
     """Exports those that are named, or all."""
     from workloads.examples import export_all
 
-    for name in sys.argv[1:] or SMALL:
-        workload = export_all.export(SMALL[name])
-        workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
-        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+    export_all.write(SMALL, pathlib.Path(__file__).parent, sys.argv[1:])
 
 
 if __name__ == "__main__":

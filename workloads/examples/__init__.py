@@ -1,6 +1,6 @@
 """Sharded JAX programs, small enough to read; `EXAMPLES` has them by name.
 
-Each has a committed export beside it, `<name>.pb`; `export_all.py` writes them anew.
+Each has a committed export beside it, `<name>.pb.gz`; `export_all.py` writes them anew.
 """
 
 from workloads.examples import (

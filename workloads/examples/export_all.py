@@ -8,7 +8,7 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -53,13 +53,17 @@ def export(example: Example) -> tpusim.Workload:
         )
 
 
+def write(examples: Mapping[str, Example], folder: pathlib.Path, only: Sequence[str] = ()) -> None:
+    """Exports the examples, or those named in `only`, to FOLDER/NAME.pb.gz."""
+    for name in only or examples:
+        path = folder / f"{name}.pb.gz"
+        export(examples[name]).save(path)
+        print(f"{path.name}: {path.stat().st_size} bytes")
+
+
 def main() -> None:
     """Exports all of EXAMPLES."""
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
-    for name, example in EXAMPLES.items():
-        workload = export(example)
-        workload.save(folder / f"{name}.pb")
-        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+    write(EXAMPLES, pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "workloads/examples"))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ TEST(LayoutConsistency, HoldsInEveryExample) {
       std::filesystem::path(TPUSIM_SOURCE_DIR) / "workloads" / "examples";
   int compiled = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".pb") continue;
+    if (!entry.path().string().ends_with(".pb.gz")) continue;
     auto imported = hlo::ImportFile(entry.path().string());
     ASSERT_TRUE(imported.ok()) << entry.path();
     const auto config = configs::LoadConfig("v5e-16x16", {});
