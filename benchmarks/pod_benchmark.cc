@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/children.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/compiler/compile.h"
 
 namespace {

@@ -23,8 +23,8 @@
 
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
-#include "tools/tpusim/children.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"

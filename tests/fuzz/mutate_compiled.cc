@@ -34,8 +34,8 @@
 #include "configs/status_macros.h"
 #include "mutate.h"
 #include "tests/temporary_folder.h"
-#include "tools/tpusim/pipeline.h"
-#include "tools/tpusim/program_flags.h"
+#include "tools/tpusim/command_line/program_flags.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/hlo/io/gzip.h"
 
 namespace tpusim::fuzz {

@@ -1,4 +1,4 @@
-#include "tools/tpusim/broken_pass.h"
+#include "tools/tpusim/pipeline/broken_pass.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/temporary_folder.h"
-#include "tools/tpusim/command.h"
-#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/command_line/command.h"
+#include "tools/tpusim/output/outputs.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/target/target.h"

@@ -1,4 +1,4 @@
-#include "tools/tpusim/children.h"
+#include "tools/tpusim/find/children.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/tpusim/console.h"
+#include "tools/tpusim/output/console.h"
 
 #include <gtest/gtest.h>
 

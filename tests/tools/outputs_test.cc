@@ -1,4 +1,4 @@
-#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/output/outputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 
 namespace tpusim::tools {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "configs/digest.h"
-#include "tools/tpusim/build_id.h"
-#include "tools/tpusim/program_flags.h"
+#include "tools/tpusim/command_line/program_flags.h"
+#include "tools/tpusim/find/build_id.h"
 
 namespace tpusim::tools {
 namespace {

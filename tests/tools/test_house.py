@@ -40,6 +40,10 @@ FOLDERS_OF = {
     "sim": ["impairments", "recording", "symmetry", "", "results"],
     "workloads/sharding": ["rules", ""],
     "workloads/spmd": ["emit", "ops", ""],
+    "tools/tpusim": [
+        *("output", "command_line", "pipeline", "find", "shard", "advise", "subcommands"),
+        "",
+    ],
 }
 
 # The rooms of the machine, in the same order.

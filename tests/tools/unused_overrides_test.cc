@@ -1,4 +1,4 @@
-#include "tools/tpusim/unused_overrides.h"
+#include "tools/tpusim/pipeline/unused_overrides.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/tpusim/workers.h"
+#include "tools/tpusim/find/workers.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

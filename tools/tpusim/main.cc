@@ -19,11 +19,11 @@
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
-#include "tools/tpusim/command.h"
-#include "tools/tpusim/console.h"
-#include "tools/tpusim/help.h"
-#include "tools/tpusim/out_of_memory.h"
-#include "tools/tpusim/producer.h"
+#include "tools/tpusim/command_line/command.h"
+#include "tools/tpusim/command_line/help.h"
+#include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/find/out_of_memory.h"
+#include "tools/tpusim/output/console.h"
 
 namespace tpusim::tools {
 

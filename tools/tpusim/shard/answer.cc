@@ -12,8 +12,8 @@
 #include "configs/status_macros.h"
 #include "sim/results/page.h"
 #include "sim/results/text.h"
-#include "tools/tpusim/pipeline.h"
-#include "tools/tpusim/producer.h"
+#include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/paste.h"
 #include "workloads/search/statements.h"
 #include "workloads/sharding/stated_shardings.h"
@@ -46,7 +46,7 @@ int64_t Whole(double count) { return static_cast<int64_t>(count); }
 std::string Count(double count) {
   std::string digits = fmt::format("{:.0f}", count);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   }
   return digits;
 }

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "sim/simulate.h"
-#include "tools/tpusim/program_flags.h"
+#include "tools/tpusim/command_line/program_flags.h"
 #include "workloads/search/branch_and_bound.h"
 #include "workloads/search/program.h"
 #include "workloads/search/space.h"

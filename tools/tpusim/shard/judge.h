@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "sim/simulate.h"
-#include "tools/tpusim/program_flags.h"
+#include "tools/tpusim/command_line/program_flags.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/search/branch_and_bound.h"

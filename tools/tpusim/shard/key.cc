@@ -5,9 +5,9 @@
 #include "configs/config_digest.h"
 #include "configs/digest.h"
 #include "configs/status_macros.h"
-#include "tools/tpusim/build_id.h"
-#include "tools/tpusim/outputs.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/find/build_id.h"
+#include "tools/tpusim/output/outputs.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/search/statements.h"
 
 namespace tpusim::tools {

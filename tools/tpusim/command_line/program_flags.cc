@@ -1,0 +1,318 @@
+#include "tools/tpusim/command_line/program_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "configs/name_value.h"
+#include "configs/number_text.h"
+#include "configs/quantity_text.h"
+#include "configs/status_macros.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/passes/passes.h"
+#include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/pipeline/statements.h"
+#include "workloads/remat/policies.h"
+#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated_shardings.h"
+
+namespace tpusim::tools {
+namespace {
+
+// LOOP=N
+std::optional<std::pair<std::string, int64_t>> ParseTripCount(const std::string& text) {
+  const auto parts = configs::ParseNameAndValue(text);
+  const int64_t count = parts ? configs::NumberIn<int64_t>(parts->value).value_or(-1) : -1;
+  if (count < 0) return std::nullopt;
+  return std::pair(std::string(parts->name), count);
+}
+
+// NAME=k or NAME=longest.
+std::optional<std::pair<std::string, std::string>> ParseBranch(const std::string& text) {
+  const auto parts = configs::ParseNameAndValue(text);
+  const bool good = parts && !parts->value.empty() &&
+                    (parts->value == "longest" ||
+                     parts->value.find_first_not_of("0123456789") == std::string_view::npos);
+  if (!good) return std::nullopt;
+  return std::pair(std::string(parts->name), std::string(parts->value));
+}
+
+// FLOPs or bytes: 1e12 is easier to write than its digits.
+std::optional<int64_t> ParseAmount(const std::string& text) {
+  try {
+    size_t used = 0;
+    const double amount = std::stod(text, &used);
+    if (used != text.size() || !(amount >= 0 && amount < 9e18) || amount != std::floor(amount))
+      return std::nullopt;
+    return static_cast<int64_t>(amount);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// "12.5us": a number and its unit, more than nothing and less than a day.
+std::optional<Picoseconds> ParseTime(const std::string& text) {
+  if (text.empty() || text.back() != 's') return std::nullopt;
+  const std::optional<configs::QuantityText> time = configs::ParseQuantity(text, "ns");
+  if (!time || time->factor || !(time->value >= 1e-3 && time->value < 86400e9)) return std::nullopt;
+  return FromSeconds(time->value * 1e-9);
+}
+
+// NAME=FLOPS,BYTES or NAME=TIME or NAME=FLOPS,BYTES,TIME
+std::optional<kernels::NamedCost> ParseKernelCost(const std::string& text) {
+  const auto named = configs::ParseNameAndValue(text);
+  if (!named) return std::nullopt;
+  kernels::NamedCost parsed;
+  parsed.name = named->name;
+  std::vector<std::string> parts = absl::StrSplit(std::string(named->value), ',');
+  if (parts.size() % 2 == 1) {
+    parsed.cost.time = ParseTime(parts.back());
+    if (!parsed.cost.time) return std::nullopt;
+    parts.pop_back();
+  }
+  if (parts.empty()) return parsed;
+  if (parts.size() != 2) return std::nullopt;
+  const std::optional<int64_t> flops = ParseAmount(parts[0]), bytes = ParseAmount(parts[1]);
+  if (!flops || !bytes) return std::nullopt;
+  parsed.cost.flops = Flops(*flops);
+  parsed.cost.bytes = Bytes(*bytes);
+  return parsed;
+}
+
+// NAME=TIME or NAME=TIME,LATENCY
+std::optional<cost::StatedCost> ParseCost(const std::string& text) {
+  const auto named = configs::ParseNameAndValue(text);
+  if (!named) return std::nullopt;
+  const std::pair<std::string, std::string> times =
+      absl::StrSplit(std::string(named->value), absl::MaxSplits(',', 1));
+  const bool has_latency = named->value.find(',') != std::string_view::npos;
+  const std::optional<Picoseconds> time = ParseTime(times.first);
+  const std::optional<Picoseconds> latency =
+      has_latency ? ParseTime(times.second) : std::optional(Picoseconds(0));
+  if (!time || !latency) return std::nullopt;
+  return cost::StatedCost{std::string(named->name), *time, *latency};
+}
+
+// Texts that `parse` takes for an optional value; of others the parser says what they are not.
+template <typename Parse>
+CLI::Validator Is(Parse parse, std::string what) {
+  return CLI::Validator(
+      [parse, what = std::move(what)](const std::string& text) {
+        return parse(text) ? "" : fmt::format("\"{}\" is not {}", text, what);
+      },
+      "");
+}
+
+// Texts of which `parse` says itself what is wrong.
+template <typename Parse>
+CLI::Validator IsTakenBy(Parse parse) {
+  return CLI::Validator(
+      [parse](const std::string& text) {
+        const auto parsed = parse(text);
+        return parsed.ok() ? "" : Message(parsed.status());
+      },
+      "");
+}
+
+// The values of texts that the parser has checked by parsing them.
+template <typename Parse>
+auto Parsed(const std::vector<std::string>& texts, Parse parse) {
+  std::vector<std::remove_cvref_t<decltype(parse("").value())>> values;
+  for (const std::string& text : texts) values.push_back(parse(text).value());
+  return values;
+}
+
+// An option with a value that may be given several times.
+CLI::Option* AddRepeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                         const std::string& value_name, const std::string& description) {
+  return app.add_option(name, values, description)->type_name(value_name)->allow_extra_args(false);
+}
+
+}  // namespace
+
+void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
+  app.add_option("workload", workload,
+                 "What tpusim.export wrote, any HLO proto, or HLO text; - is stdin")
+      ->type_name("WORKLOAD.pb")
+      ->required();
+  app.add_option("-c,--config", config,
+                 "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
+      ->type_name("CONFIG");
+}
+
+void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
+  AddRepeated(app, "--set", flags.overrides, "PARAMETER=VALUE",
+              "Override a parameter; `tpusim configs CHIP` lists their names");
+  app.add_option("--xla-flags", flags.xla_flags,
+                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
+                 "--compiler` names; others are named in a warning")
+      ->type_name("\"--xla_...=VALUE ...\"");
+  AddRepeated(app, "--trip-count", flags.trip_counts, "LOOP=N",
+              "How often a loop runs whose trip count is data; LOOP may be a glob")
+      ->check(Is(ParseTripCount, "LOOP=N, such as 'while.3=10' or '*=4'"));
+  AddRepeated(app, "--kernel-cost", flags.kernel_costs, "NAME=[FLOPS,BYTES][,TIME]",
+              "What one call of an opaque kernel (custom call) costs, or how long it takes "
+              "(12.5us); NAME may be a glob")
+      ->check(Is(ParseKernelCost,
+                 "NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, FLOPS and BYTES whole "
+                 "numbers up to 9e18, such as 'flash*=2.2e9,1.6e7' or 'flash*=12.5us'"));
+  AddRepeated(app, "--branch", flags.branches, "NAME=K|longest",
+              "Which branch a conditional takes whose predicate is data (default: the longest); "
+              "NAME may be a glob")
+      ->check(Is(ParseBranch, "NAME=k or NAME=longest, such as 'conditional.3=1'"));
+  AddRepeated(app, "--ragged", flags.ragged, "NAME=S0,S1,...|uniform",
+              "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
+              "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
+      ->check(Is(passes::ParseRaggedOverride,
+                 "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
+                 "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
+  app.add_option("--kernel-time", flags.kernel_time,
+                 "Of a module that the TPU compiler wrote: how long its kernels take, as the "
+                 "machine has it, or as the compiler estimates")
+      ->type_name("machine|compiler")
+      ->check(CLI::IsMember({"machine", "compiler"}));
+  app.add_flag("--donate", flags.donate,
+               "As if the caller donated all arguments: results of their shapes take their place");
+  app.add_option("--passes", flags.passes,
+                 "The passes of the compiler that run, in this order, with options and groups that "
+                 "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
+                 "those of the default that do not; `tpusim opt --help` lists all")
+      ->type_name("PASS{OPTION=VALUE},...")
+      ->check(IsTakenBy(passes::ParsePipeline));
+  app.add_flag("!--no-verify-passes", flags.verify_passes,
+               "Do not check the module after every pass that changes it");
+  app.add_flag("--pass-timings", flags.pass_timings,
+               "Say on stderr how long passes took and what they changed");
+}
+
+void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
+  AddRepeated(app, "--cost", flags.costs, "NAME=TIME[,LATENCY]",
+              "What if this kernel, collective or transfer took so long (40us), behind a latency "
+              "that uses nothing? Passes that ask for its cost hear this; NAME may be a glob, "
+              "the first that matches counts")
+      ->check(Is(ParseCost, "NAME=TIME or NAME=TIME,LATENCY, such as 'all-gather*=12.5us,1us'"));
+}
+
+void AddExplainFlag(CLI::App& app, ProgramFlags& flags) {
+  AddRepeated(app, "--explain", flags.explain, "PASS",
+              "Also print why this pass decided as it did");
+}
+
+void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
+  AddPassFlags(app, flags);
+  app.add_flag("--recompile", flags.recompile,
+               "Let the compiler know speeds that --set changes; otherwise the program is the one "
+               "for the chip as it is, and only the machine that runs it is faster or slower");
+  app.add_option("--mesh", flags.mesh,
+                 "As if the program's mesh had these axes: its shardings go by their names")
+      ->type_name("NAME=SIZE,...")
+      ->check(IsTakenBy(sharding::ParseStatedMesh));
+  AddRepeated(app, "--shard", flags.arguments, "ARGUMENT=P('x', None)",
+              "As if this argument of the program were sharded so (a name such as \"params['w']\"; "
+              "* stands for any text)")
+      ->check(IsTakenBy(sharding::ParseStatedConstraint));
+  AddRepeated(app, "--constrain", flags.constraints, "VALUE=P('x', None)",
+              "As if the program had a with_sharding_constraint on this value (a name that "
+              "`tpusim compile --emit sharded` shows, several, or a glob; a name of "
+              "checkpoint_name; the end of a path of scopes)")
+      ->check(IsTakenBy(sharding::ParseStatedConstraint));
+  AddRepeated(app, "--remat", flags.remat, "NAME=saved|offloaded|recomputed",
+              "As if jax.checkpoint had this policy on values of that name (checkpoint_name): of a "
+              "program that computes them again in its backward pass; * stands for any text, the "
+              "first that fits counts; `tpusim compile --emit names` lists names")
+      ->check(IsTakenBy(remat::ParseStatedPolicy));
+  AddRepeated(app, "--donate-argument", flags.donated, "ARGUMENT",
+              "As if the caller donated this argument: the first result of its type and sharding "
+              "takes its place; * stands for any text");
+  AddRepeated(app, "--keep-argument", flags.kept, "ARGUMENT",
+              "As if the caller did not donate this argument; * stands for any text")
+      ->excludes("--donate");
+  app.add_option("--device-order", flags.device_order,
+                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
+                 "coordinates, else JAX's make_mesh order)")
+      ->type_name("ids|0,1,...");
+  AddRepeated(app, "--algorithm", flags.algorithms, "[KIND=]ALGORITHM",
+              "How collectives are done: as the TPU compiler would, axis by axis where that is not "
+              "known (compiler, the default), the fastest of all ways (best), or one by name, for "
+              "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
+      ->check(IsTakenBy(collectives::ParseAlgorithmOverride));
+  CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
+  app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
+}
+
+std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags) {
+  return Parsed(flags.costs, ParseCost);
+}
+
+compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
+  compiler::CompileOptions options;
+  options.trip_counts = Parsed(flags.trip_counts, ParseTripCount);
+  options.stated.branches = Parsed(flags.branches, ParseBranch);
+  options.stated.kernel_costs = Parsed(flags.kernel_costs, ParseKernelCost);
+  options.stated.ragged = Parsed(flags.ragged, passes::ParseRaggedOverride);
+  if (!flags.mesh.empty()) options.mesh = *sharding::ParseStatedMesh(flags.mesh);
+  options.arguments = Parsed(flags.arguments, sharding::ParseStatedConstraint);
+  options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
+  options.remat = Parsed(flags.remat, remat::ParseStatedPolicy);
+  options.donated = flags.donated;
+  options.kept = flags.kept;
+  options.algorithms = Parsed(flags.algorithms, collectives::ParseAlgorithmOverride);
+  options.device_order = flags.device_order;
+  options.stated.donate = flags.donate;
+  options.stated.compiler_times = flags.kernel_time == "compiler";
+  options.passes = flags.passes;
+  options.explain = flags.explain;
+  options.verify_passes = flags.verify_passes;
+  return options;
+}
+
+void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
+  const auto& [overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
+               costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
+               algorithms, donate, passes, explain, verify_passes, pass_timings, quiet, verbose] =
+      flags;
+  digest.Add(overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
+             costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
+             algorithms, donate, passes, verify_passes);
+}
+
+void AddTo(configs::Digest& digest, const MachineFlags& flags) {
+  const auto& [fold, detail, slow, links, max_events, exact_under] = flags;
+  digest.Add(fold, detail, slow, links, max_events, exact_under);
+}
+
+void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
+  app.add_option(
+         "--fold", flags.fold,
+         "Simulate one of all devices that do the same (on), every one (off), or one of all that are "
+         "the same and have the same in their groups (approximate); auto (default): on, unless that "
+         "takes too long (--exact-under), and then off by no more than the summary says")
+      ->type_name("auto|on|off|approximate")
+      ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
+  app.add_option("--detail", flags.detail,
+                 "Move time over steps of kernels and passes of loops that repeat (default), or "
+                 "execute every one")
+      ->type_name("kernel|tile")
+      ->check(CLI::IsMember({"kernel", "tile"}));
+  AddRepeated(app, "--slow", flags.slow, "chip=N:SHARE",
+              "A straggler: the clock of a chip runs at this share, such as chip=3:0.8");
+  AddRepeated(app, "--link", flags.links, "N:DIR=SHARE",
+              "A degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
+  app.add_option("--exact-under", flags.exact_under,
+                 "With --fold auto, simulate all devices that differ where that is predicted to take "
+                 "at most so many events (default: 2000000, a second)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
+  app.add_option("--max-events", flags.max_events,
+                 "Give up after so many simulated instructions (default: 1000000000, minutes)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,395 @@
+#include "tools/tpusim/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "configs/chip_schema.h"
+#include "configs/limit.h"
+#include "configs/status_macros.h"
+#include "configs/xla_flags.h"
+#include "models/isa/instruction_count.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/output/console.h"
+#include "tools/tpusim/output/outputs.h"
+#include "tools/tpusim/output/stopwatch.h"
+#include "tools/tpusim/pipeline/broken_pass.h"
+#include "tools/tpusim/pipeline/unused_overrides.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/passes/pipeline/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+constexpr Reason kNamedInWorkload{
+    "config.named-in-workload", Action::kAssumed,
+    "slice {subject}: the one named in the workload, as --config is not given"};
+constexpr Reason kUnusedOption{"option.no-effect", Action::kWarned, "{sentence}"};
+
+}  // namespace
+
+std::string NameOf(const std::string& file) {
+  if (file == "-") return "stdin";
+  std::string name = std::filesystem::path(file).filename().string();
+  for (const std::string_view ending : {".gz", ".pb"}) {
+    if (name.size() > ending.size() && name.ends_with(ending)) {
+      name.resize(name.size() - ending.size());
+    }
+  }
+  return name;
+}
+
+void PrintPassRuns(const std::vector<passes::PassRun>& runs) {
+  std::istringstream table(passes::ToString(runs));
+  for (std::string line; std::getline(table, line);) PrintNote(line);
+}
+
+nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const passes::PassRun& run : runs) {
+    all.push_back({{"pass", run.pass},
+                   {"changed", run.changed},
+                   {"instructions", run.after - run.before},
+                   {"milliseconds", run.seconds * 1e3}});
+  }
+  return all;
+}
+
+namespace {
+
+// Of collectives that the program does not have.
+std::vector<std::string> UnusedAlgorithms(const collectives::AlgorithmOverrides& algorithms,
+                                          const isa::ProgramInfo& info) {
+  std::vector<std::string> warnings;
+  for (const collectives::AlgorithmOverride& a : algorithms) {
+    const bool used = std::any_of(
+        info.collectives.begin(), info.collectives.end(), [&](const isa::CollectiveInfo& c) {
+          return a.kind.empty() ? c.kind != "collective-permute" : c.kind == a.kind;
+        });
+    if (used) continue;
+    warnings.push_back(fmt::format("--algorithm {}{}{} has no effect: the program has no {}",
+                                   a.kind, a.kind.empty() ? "" : "=", a.name,
+                                   a.kind.empty() ? "collective with a choice" : a.kind));
+  }
+  return warnings;
+}
+
+// ", most of them in while.3 with 1000 passes"
+std::string LongestLoop(const isa::InstructionCount& count) {
+  if (count.loop.empty()) return "";
+  return fmt::format(", most of them in the {} passes of {}", count.passes, count.loop);
+}
+
+}  // namespace
+
+int64_t PartitionsOf(const hlo::ImportedWorkload& imported) {
+  const int64_t stated = imported.workload.num_partitions();
+  return std::max<int64_t>(1, stated > 0 ? stated : imported.num_partitions);
+}
+
+absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload) {
+  if (!workload.config().empty()) return workload.config();
+  return UserError(fmt::format(
+      "{} names no slice: give one with --config, such as --config v5e-4x2 (`tpusim configs` "
+      "lists all)",
+      file));
+}
+
+namespace {
+
+// The flags, for the chip that the program is compiled for and for the one that runs it.
+absl::Status SetXlaFlags(const std::string& flags, std::optional<configs::Config>& compiled_for,
+                         configs::Config& config) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> unused,
+                   configs::ApplyXlaFlags(flags, config.chip));
+  if (compiled_for.has_value()) {
+    RETURN_IF_ERROR(configs::ApplyXlaFlags(flags, compiled_for->chip).status());
+  }
+  if (!unused.empty()) {
+    config.warnings.push_back(
+        fmt::format("--xla-flags: without effect here: {}", fmt::join(unused, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config) {
+  if (!config.empty()) return config;
+  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::ImportFile(file));
+  return NamedSlice(file, imported.workload);
+}
+
+absl::StatusOr<std::optional<configs::Config>> CompiledFor(
+    const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
+    configs::Config& config) {
+  std::optional<configs::Config> compiled_for;
+  const std::vector<std::string> others = configs::WithoutSpeeds(overrides, config);
+  const bool changes_speeds = others.size() < overrides.size();
+  if (changes_speeds && !flags.recompile) {
+    ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
+  }
+  if (flags.recompile && !changes_speeds) {
+    config.warnings.push_back("--recompile has no effect: --set changes no speed");
+  }
+  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, config));
+  return compiled_for;
+}
+
+namespace {
+
+// One sentence per value of the compiler that leaves this program as it is: it is compiled without.
+absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
+                                                        const std::string& slice,
+                                                        const ProgramFlags& flags,
+                                                        compiler::CompileOptions options,
+                                                        const isa::PodProgram& program) {
+  std::vector<std::string> warnings;
+  options.scheduled = nullptr;
+  options.watch = {};
+  options.common = nullptr;
+  std::string made;
+  for (size_t n = 0; n < flags.overrides.size(); ++n) {
+    const std::string& text = flags.overrides[n];
+    if (!text.starts_with(configs::kPolicyPrefix)) continue;
+    std::vector<std::string> others = flags.overrides;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(n));
+    ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, others));
+    ASSIGN_OR_RETURN(const auto compiled_for, CompiledFor(slice, others, flags, config));
+    ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
+    const auto without =
+        compiler::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
+                          compiled_for ? &config : nullptr);
+    if (made.empty()) made = isa::Disassemble(program);
+    if (!without.ok() || isa::Disassemble(without->program) != made) continue;
+    warnings.push_back(fmt::format("--set {} has no effect: the program is compiled the same",
+                                   text.substr(0, text.find('='))));
+  }
+  return warnings;
+}
+
+// Compiles; a pass that breaks an invariant leaves the module behind.
+absl::StatusOr<compiler::CompileResult> CompileWatched(
+    const Source& source, const std::string& slice, const ProgramFlags& flags,
+    hlo::ImportedWorkload imported, const configs::Config& config, compiler::CompileOptions options,
+    const configs::Config* machine) {
+  const auto replay = [&](passes::PassWatch& watch, tpusim::Workload& workload) -> absl::Status {
+    ASSIGN_OR_RETURN(hlo::ImportedWorkload again, source.import());
+    workload = again.workload;
+    workload.set_num_partitions(options.mesh.empty() ? PartitionsOf(again)
+                                                     : sharding::Mesh{options.mesh, {}}.size());
+    compiler::CompileOptions until = options;
+    until.pass_watch = &watch;
+    until.scheduled = nullptr;
+    until.watch = {};
+    until.common = nullptr;
+    return compiler::Compile(std::move(again), config, until, machine).status();
+  };
+  const std::vector<std::string> overrides =
+      machine == nullptr ? flags.overrides : configs::WithoutSpeeds(flags.overrides, *machine);
+  BrokenPass broken(replay, OptOptionsOf(slice, overrides, flags));
+  options.pass_watch = &broken;
+  absl::StatusOr<compiler::CompileResult> compiled =
+      compiler::Compile(std::move(imported), config, options, machine);
+  if (compiled.ok()) return compiled;
+  return broken.Explained(compiled.status());
+}
+
+}  // namespace
+
+absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const compiler::CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Source source, SourceOf(file));
+  return Prepare(source, config, flags, options);
+}
+
+absl::StatusOr<Source> SourceOf(const std::string& file) {
+  if (file != "-") return Source{.file = file, .import = [file] { return hlo::ImportFile(file); }};
+  ASSIGN_OR_RETURN(std::string bytes, ReadText(file));
+  return Source{.file = file, .import = [bytes = std::move(bytes)] {
+                  return hlo::Import(bytes, "stdin");
+                }};
+}
+
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags, compiler::CompileOptions options) {
+  const std::string& file = source.file;
+  Prepared prepared;
+  std::string slice = config;
+  // A misspelt slice is said before a large file is read.
+  if (!config.empty()) {
+    ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(config, flags.overrides));
+  }
+  const Stopwatch importing;
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
+  prepared.import_seconds = importing.Seconds();
+  prepared.name = imported.workload.name().empty() ? NameOf(file) : imported.workload.name();
+  if (flags.verbose) {
+    PrintNote(fmt::format("{}: {}, import took {:.1f} ms", file, imported.container,
+                          prepared.import_seconds * 1e3));
+  }
+
+  if (config.empty()) {
+    ASSIGN_OR_RETURN(slice, NamedSlice(file, imported.workload));
+    absl::StatusOr<configs::Config> loaded = configs::LoadConfig(slice, flags.overrides);
+    if (!loaded.ok()) {
+      return absl::Status(loaded.status().code(),
+                          fmt::format("{} (the slice comes from {}; --config overrides it)",
+                                      Message(loaded.status()), file));
+    }
+    prepared.config = *std::move(loaded);
+  }
+
+  ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
+                   CompiledFor(slice, flags.overrides, flags, prepared.config));
+  options.normalised = source.normalised;
+  if (source.common) {
+    options.common = source.common(slice, compiled_for ? *compiled_for : prepared.config);
+  }
+  const Stopwatch compiling;
+  const LimitScope outside_of_passes;
+  ASSIGN_OR_RETURN(prepared.compiled,
+                   CompileWatched(source, slice, flags, std::move(imported),
+                                  compiled_for ? *compiled_for : prepared.config, options,
+                                  compiled_for ? &prepared.config : nullptr));
+  prepared.compile_seconds = compiling.Seconds();
+  if (flags.verbose) {
+    PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
+                          prepared.compile_seconds * 1e3));
+    std::vector<Record> limits = passes::LimitsReached(prepared.compiled.pass_runs);
+    outside_of_passes.AddTo(Records(nullptr, &limits));
+    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
+  }
+  if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
+
+  if (options.until == compiler::Stage::kStreams && source.warns && !prepared.compiled.stopped) {
+    isa::ProgramInfo& info = prepared.compiled.program.info;
+    if (config.empty()) {
+      info.records.insert(info.records.begin(),
+                          {"config", &kNamedInWorkload, prepared.config.name, {}});
+    }
+    const auto warn = [&](const std::vector<std::string>& sentences) {
+      for (const std::string& sentence : sentences) {
+        Records(&info.records).Add(kUnusedOption, "", {{"sentence", sentence}});
+      }
+    };
+    warn(UnusedOverrides(prepared.config, prepared.compiled.program, *prepared.compiled.optimized));
+    if (file != "-") {  // what stdin says is said once
+      ASSIGN_OR_RETURN(const std::vector<std::string> unused,
+                       UnusedPolicies(source, slice, flags, options, prepared.compiled.program));
+      warn(unused);
+    }
+    warn(UnusedAlgorithms(options.algorithms, info));
+  }
+  if (options.until == compiler::Stage::kStreams) {
+    // The simulation and its trace take the memory.
+    prepared.compiled.optimized.reset();
+  }
+  return prepared;
+}
+
+std::vector<std::string> WarningsOf(const Prepared& prepared) {
+  std::vector<std::string> warnings = prepared.config.warnings;
+  const auto add = [&warnings](const std::vector<std::string>& more) {
+    for (const std::string& warning : more) {
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) {
+        warnings.push_back(warning);
+      }
+    }
+  };
+  add(TextsOf(prepared.compiled.records, Action::kWarned));
+  add(TextsOf(prepared.compiled.program.info.records, Action::kWarned));
+  return warnings;
+}
+
+std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags) {
+  const isa::InstructionCount count = isa::CountInstructions(prepared.compiled.program);
+  if (count.instructions <= static_cast<double>(flags.max_events)) return "";
+  return fmt::format(
+      "one device alone executes about {:.2g} instructions{}; unless a steady state is found, the "
+      "simulation will stop after {} (--max-events)",
+      count.instructions, LongestLoop(count), flags.max_events);
+}
+
+namespace {
+
+sim::Folding FoldingOf(const std::string& text) {
+  if (text == "off") return sim::Folding::kOff;
+  if (text == "on") return sim::Folding::kExact;
+  return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kAutomatic;
+}
+
+}  // namespace
+
+absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config& machine,
+                                                           const MachineFlags& flags) {
+  sim::SimulationOptions options;
+  options.folding = FoldingOf(flags.fold);
+  options.every_step = flags.detail == "tile";
+  for (const std::string& text : flags.slow) {
+    ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, machine));
+    options.impairments.chips.push_back(slow);
+  }
+  for (const std::string& text : flags.links) {
+    ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, machine));
+    options.impairments.links.push_back(link);
+  }
+  RETURN_IF_ERROR(sim::CheckShares(options.impairments));
+  options.max_events = flags.max_events;
+  options.exact_under = flags.exact_under;
+  return options;
+}
+
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
+                                   const Recorded& recorded) {
+  const Stopwatch simulating;
+  ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared.config, flags));
+  options.record_devices = recorded.devices;
+  options.record_steps = recorded.steps;
+  options.record_work = recorded.work;
+  Simulated simulated;
+  absl::StatusOr<sim::Timeline> timeline =
+      sim::Simulate(prepared.config, prepared.compiled.program, options);
+  if (absl::IsResourceExhausted(timeline.status())) {
+    const isa::InstructionCount count = isa::CountInstructions(prepared.compiled.program);
+    return UserError(fmt::format(
+        "stopped after {} instructions, the limit of --max-events; one device alone executes about "
+        "{:.2g}{}; raise --max-events, or give the program fewer passes (--trip-count)",
+        flags.max_events, count.instructions, LongestLoop(count)));
+  }
+  if (!timeline.ok()) return timeline.status();
+  simulated.timeline = *std::move(timeline);
+  simulated.seconds = simulating.Seconds();
+  ASSIGN_OR_RETURN(simulated.report,
+                   results::BuildReport(prepared.config, prepared.compiled.program.info,
+                                        simulated.timeline, prepared.name));
+  simulated.report.producer = ThisProducer();
+  for (std::string& sentence : sim::WithoutEffect(prepared.compiled.program, options.impairments)) {
+    simulated.report.warnings.push_back(std::move(sentence));
+  }
+  return simulated;
+}
+
+absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
+                                           const ProgramFlags& program, const MachineFlags& machine,
+                                           results::JsonDetail detail) {
+  compiler::CompileOptions options = CompileOptionsOf(program);
+  options.op_places = detail == results::JsonDetail::kPlaced;
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, config, program, options));
+  ASSIGN_OR_RETURN(Simulated simulated, Simulate(prepared, machine));
+  if (options.op_places) {
+    const compiler::CompileResult& compiled = prepared.compiled;
+    simulated.report.placed = results::PlaceOps(compiled.program.info, simulated.timeline,
+                                                compiled.op_places, compiled.by_tpu_compiler);
+  }
+  return results::ToJson(simulated.report, detail);
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,242 @@
+// tpusim compile: the program after any stage of the compiler.
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/names.h"
+#include "configs/printable.h"
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/text.h"
+#include "tools/tpusim/command_line/command.h"
+#include "tools/tpusim/command_line/help.h"
+#include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/output/console.h"
+#include "tools/tpusim/output/outputs.h"
+#include "tools/tpusim/pipeline/dump.h"
+#include "tools/tpusim/pipeline/pipeline.h"
+#include "workloads/hlo/io/attached_workload.h"
+#include "workloads/hlo/io/literal_text.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
+#include "workloads/passes/passes.h"
+
+namespace tpusim::tools {
+namespace {
+
+using compiler::Stage;
+
+const std::map<std::string, Stage>& Stages() {
+  static const auto* const stages = new std::map<std::string, Stage>{
+      {"names", Stage::kNames},           {"decisions", Stage::kDecisions},
+      {"sharded", Stage::kSharded},       {"partitioned", Stage::kPartitioned},
+      {"optimized", Stage::kOptimized},   {"schedule", Stage::kSchedule},
+      {"executable", Stage::kExecutable}, {"streams", Stage::kStreams},
+  };
+  return *stages;
+}
+
+struct CompileFlags {
+  std::string workload, config;
+  Stage emit = Stage::kStreams;
+  bool emit_given = false;
+  bool large_constants = false, json = false;
+  std::string output, dump;
+  std::vector<std::string> dump_after;
+  ProgramFlags program;
+};
+
+// Stages whose module XLA can compile.
+bool HasBinaryForm(Stage stage) {
+  return stage == Stage::kPartitioned || stage == Stage::kExecutable;
+}
+
+bool IsBinary(const CompileFlags& flags) { return flags.output.ends_with(".pb"); }
+
+// The same bytes for the same module, whatever order maps are kept in.
+std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
+  hlo::pb::HloModuleProto proto = hlo::ToProto(module);
+  // So it can be read back.
+  tpusim::Workload workload = prepared.compiled.workload;
+  workload.set_name(prepared.name);
+  if (configs::LoadConfig(prepared.config.name, {}).ok()) {  // not from a file
+    workload.set_config(prepared.config.name);
+  }
+  hlo::AttachWorkload(workload, proto);
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  proto.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+std::string Text(const compiler::CompileResult& result, Stage stage,
+                 const hlo::PrintOptions& print) {
+  switch (stage) {
+    case Stage::kNames:
+    case Stage::kDecisions:
+    case Stage::kSharded:
+      return result.sharded_text;
+    case Stage::kPartitioned:
+      return hlo::ToString(*result.partitioned, print);
+    case Stage::kOptimized:
+    case Stage::kSchedule:
+    case Stage::kExecutable:
+      return hlo::ToString(*result.optimized, print);
+    case Stage::kStreams:
+      return isa::Disassemble(result.program);
+  }
+  TPUSIM_CHECK(false, "a stage without text");
+}
+
+std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
+  using Json = nlohmann::ordered_json;
+  const compiler::CompileResult& compiled = prepared.compiled;
+  std::string stage;
+  for (const auto& [name, value] : Stages()) {
+    if (value == flags.emit) stage = name;
+  }
+  Json dumps = Json::array();
+  for (const auto& [what, text] : compiled.dumps) dumps.push_back({{"what", what}, {"text", text}});
+  Json json = results::HeadOf("tpusim.compile/1", ThisProducer());
+  json.update(Json{{"workload", prepared.name},
+                   {"config", prepared.config.name},
+                   {"stage", stage},
+                   {"text", Text(compiled, flags.emit, {flags.large_constants})},
+                   {"dumps", std::move(dumps)},
+                   {"passes", PassRunsJson(compiled.pass_runs)},
+                   {"warnings", WarningsOf(prepared)}});
+  return results::JsonText(json);
+}
+
+absl::Status Compile(const CompileFlags& flags) {
+  if (!flags.dump.empty()) {
+    return Dump(flags.workload, flags.config, flags.program, {flags.large_constants}, flags.dump);
+  }
+  const bool binary = IsBinary(flags);
+  RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
+  compiler::CompileOptions options = CompileOptionsOf(flags.program);
+  options.dump_after = flags.dump_after;
+  options.until = flags.emit;
+  options.print.large_constants = flags.large_constants;
+  // A dump needs its pass to run, whatever else is asked for.
+  const bool asks = !flags.dump_after.empty() || !flags.program.explain.empty();
+  if (asks) {
+    options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
+  }
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(flags.workload, flags.config, flags.program, options));
+  if (flags.json) return PrintResult(AsJson(flags, prepared));
+
+  std::string bytes;
+  for (const auto& [what, text] : prepared.compiled.dumps) {
+    bytes += fmt::format("// {}\n{}\n", what, text);
+  }
+  if (flags.emit_given || !asks) {
+    const compiler::CompileResult& compiled = prepared.compiled;
+    if (binary) {
+      const hlo::Module& module =
+          flags.emit == Stage::kPartitioned ? *compiled.partitioned : *compiled.optimized;
+      RETURN_IF_ERROR(hlo::CheckConstantsHaveValues(module));
+      bytes = Serialized(module, prepared);
+    } else {
+      bytes += Text(compiled, flags.emit, options.print);
+      if (!bytes.ends_with('\n')) bytes += '\n';
+    }
+  }
+  if (flags.output.empty()) {
+    RETURN_IF_ERROR(PrintResult(bytes));
+  } else {
+    if (!binary) bytes = configs::PrintableLines(bytes);
+    RETURN_IF_ERROR(results::WriteFileAtomically(flags.output, bytes));
+  }
+  if (!flags.program.quiet) PrintWarnings(WarningsOf(prepared));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command AddCompile(CLI::App& parent) {
+  auto flags = std::make_shared<CompileFlags>();
+  CLI::App* app = parent.add_subcommand("compile", "Print the program after a compiler stage");
+  AddWorkloadFlags(*app, flags->workload, flags->config);
+  CLI::Option* emit = app->add_option_function<std::string>(
+      "--emit",
+      [flags](const std::string& name) {
+        flags->emit = Stages().at(name);
+        flags->emit_given = true;
+      },
+      "The stage; default: streams");
+  emit->type_name("decisions|sharded|partitioned|optimized|schedule|executable|streams")
+      ->check(CLI::Validator(
+          [](std::string& name) -> std::string {
+            if (Stages().contains(name)) return "";
+            std::vector<std::string> names;
+            for (const auto& [stage, value] : Stages()) names.push_back(stage);
+            return fmt::format("no stage \"{}\"; the nearest is {}", name,
+                               configs::Nearest(name, names));
+          },
+          ""));
+  CLI::Option* output =
+      app->add_option("-o,--output", flags->output,
+                      "Write it here instead of printing it; partitioned and executable to FILE.pb "
+                      "write an HloModuleProto")
+          ->type_name("FILE");
+  CLI::Option* after =
+      app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
+          ->type_name("PASS")
+          ->allow_extra_args(false);
+  AddExplainFlag(*app, flags->program);
+  CLI::Option* json =
+      app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
+  app->add_option("--dump", flags->dump,
+                  "Write every stage, what all passes decided, kernels, memory plan and streams "
+                  "into this folder, a file each, instead of printing one; it is made, or is empty")
+      ->type_name("DIR")
+      ->excludes(emit, output, after, json, app->get_option("--explain"));
+  app->add_flag("--print-large-constants", flags->large_constants,
+                "Write out constants of many elements, instead of {...}: so can tpusim opt read "
+                "the text");
+  AddProgramFlags(*app, flags->program);
+  AddExamples(*app,
+              {{"tpusim compile step.pb --emit partitioned", "what one device executes"},
+               {"tpusim compile step.pb --explain fusion", "why kernels are what they are"},
+               {"tpusim compile step.pb --dump stages", "every stage in a folder, for diff"},
+               {"tpusim compile step.pb --emit executable -o step.hlo.pb", "for XLA to run"}},
+              fmt::format("Passes (tpusim opt --help says what they do):\n  {}\n",
+                          Spaced(passes::DefaultPipeline())));
+  app->callback([flags] {
+    const bool asks = !flags->dump_after.empty() || !flags->program.explain.empty();
+    if (flags->emit_given && flags->emit < Stage::kOptimized && asks) {
+      throw CLI::ValidationError(
+          flags->dump_after.empty() ? "--explain" : "--dump-after",
+          "is of passes, and they come after this stage: emit a later one, or leave --emit out");
+    }
+    if (flags->json && !flags->output.empty()) {
+      throw CLI::ValidationError("--json", "is printed; leave -o out");
+    }
+    if (flags->json && !flags->emit_given && asks) {
+      flags->emit = Stage::kSchedule;  // which is where a dump ends
+    }
+    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || asks)) {
+      throw CLI::ValidationError(
+          "-o " + flags->output,
+          "only --emit partitioned and executable have a binary form; for text, do not call the "
+          "file .pb");
+    }
+  });
+  return {app, [flags] { return Compile(*flags); }};
+}
+
+}  // namespace tpusim::tools

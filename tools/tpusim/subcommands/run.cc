@@ -1,0 +1,120 @@
+// tpusim run: simulates one step and says where the time goes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/memory_text.h"
+#include "sim/results/report.h"
+#include "sim/results/summary.h"
+#include "tools/tpusim/command_line/command.h"
+#include "tools/tpusim/command_line/help.h"
+#include "tools/tpusim/output/console.h"
+#include "tools/tpusim/output/outputs.h"
+#include "tools/tpusim/output/progress.h"
+#include "tools/tpusim/pipeline/pipeline.h"
+#include "tools/tpusim/pipeline/trace_flags.h"
+
+namespace tpusim::tools {
+namespace {
+
+struct RunFlags {
+  std::string workload, config;
+  std::string report;
+  bool memory = false;
+  TraceFlags trace;
+  RollupFlags rollup;
+  ProgramFlags program;
+  MachineFlags machine;
+  // The summary would not mix with it.
+  bool WritesToStdout() const {
+    return report == results::kStdout || trace.trace == results::kStdout ||
+           trace.totals == results::kStdout;
+  }
+};
+
+// Of each table of --memory.
+constexpr size_t kMemoryRows = 10;
+// Where stdout has no edge: shapes with their layouts are not cut.
+constexpr size_t kMemoryColumns = 220;
+
+absl::Status Run(const RunFlags& flags) {
+  std::vector<OutputPath> outputs = OutputsOf(flags.trace);
+  outputs.push_back({"--report", flags.report});
+  RETURN_IF_ERROR(CheckOutputs(outputs, InputsOf(flags.workload, flags.config)));
+  RETURN_IF_ERROR(CheckFolders(flags.trace));
+  std::optional<Progress> progress;
+  progress.emplace("compiling " + flags.workload, flags.program.quiet);
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
+                                                    CompileOptionsOf(flags.program)));
+  progress.reset();
+  ASSIGN_OR_RETURN(const Recorded recorded, RecordingOf(flags.trace, prepared));
+  if (const std::string warning = ExpectedEventsWarning(prepared, flags.machine);
+      !warning.empty() && !flags.program.quiet) {
+    PrintWarnings({warning});
+  }
+  progress.emplace("simulating " + prepared.name, flags.program.quiet);
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, recorded));
+  progress.reset();
+  if (flags.program.verbose) {
+    PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
+                          simulated.timeline.events));
+  }
+
+  RETURN_IF_ERROR(WriteTraces(flags.trace, prepared, simulated, flags.program.quiet));
+  if (!flags.report.empty()) {
+    RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
+  }
+  if (flags.program.quiet) return absl::OkStatus();
+  if (!flags.WritesToStdout()) {
+    for (const auto& [what, text] : prepared.compiled.dumps) {
+      RETURN_IF_ERROR(PrintResult(fmt::format("// {}\n{}\n", what, text)));
+    }
+    RETURN_IF_ERROR(
+        PrintResult(results::Summarize(simulated.report, {flags.rollup.By(results::RollupBy::kOp),
+                                                          flags.rollup.top, ResultColumns()})));
+    if (flags.memory) {
+      const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
+      RETURN_IF_ERROR(
+          PrintResult(results::MemoryText(simulated.report, top, ResultColumns(kMemoryColumns))));
+    }
+  }
+  PrintWarnings(simulated.report.warnings);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command AddRun(CLI::App& parent) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* app = parent.add_subcommand("run", "Simulate one step and print a summary");
+  AddWorkloadFlags(*app, flags->workload, flags->config);
+  AddTraceFlags(*app, flags->trace);
+  CLI::Option* report =
+      app->add_option("--report", flags->report, "Write the report as JSON; - is stdout")
+          ->type_name("FILE");
+  app->add_flag_callback(
+         "--json", [flags] { flags->report = results::kStdout; },
+         "Print the report, instead of the summary")
+      ->excludes(report);
+  app->add_flag("--memory", flags->memory,
+                "Also print what HBM holds at its peak: by owner, scope and array");
+  AddRollupFlags(*app, flags->rollup);
+  AddExplainFlag(*app, flags->program);
+  AddProgramFlags(*app, flags->program);
+  AddMachineFlags(*app, flags->machine);
+  AddExamples(*app, {{"tpusim run step.pb --config v5e-4x2", "how long a step takes, and why"},
+                     {"tpusim run step.pb --by scope --top 20", "where the step goes, by layer"},
+                     {"tpusim run step.pb --trace step.pftrace", "for https://ui.perfetto.dev"},
+                     {"tpusim run step.pb --html step.html", "a page for a browser"},
+                     {"tpusim run step.pb --set ici.link_bytes_per_second=2x", "a faster network"},
+                     {"tpusim run step.pb --json | tpusim check - --max-step 62ms", "for CI"}});
+  return {app, [flags] { return Run(*flags); }};
+}
+
+}  // namespace tpusim::tools
