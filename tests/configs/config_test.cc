@@ -213,7 +213,7 @@ TEST_F(ConfigFileTest, NamesChipSliceAndOverrides) {
   EXPECT_EQ(config->overrides.size(), 2u);
 }
 
-// What a file sets is the chip as it is.
+// The chip as a file sets it counts as unchanged.
 TEST_F(ConfigFileTest, WithoutSpeedsLooksAtTheCommandLineOnly) {
   const std::string path = Write("c.json", R"({"chip": "v5e", "slice": "4x2",
       "set": {"chip.cmem.bytes": 134217728, "chip.cmem.bytes_per_second": 5e12}})");

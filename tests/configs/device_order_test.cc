@@ -181,9 +181,9 @@ TEST(DeviceOrderTest, FewerPartitionsTakeABoxAtTheOrigin) {
   EXPECT_THAT(Order("v5e-1x1", {1, 1}), ElementsAre(0));
 }
 
-// As create_hybrid_device_mesh([2, 4], [2, 1]) over two slices of 4x2 chips: the data
-// axis of four goes over the slices first; in each the order is that of a 2x4 mesh
-// on one slice, 0 1 2 3 / 7 6 5 4.
+// create_hybrid_device_mesh([2, 4], [2, 1]) over two slices of 4x2 chips: the data axis of four
+// goes over the slices first; in each the order is that of a 2x4 mesh on one slice, 0 1 2 3 / 7 6 5
+// 4.
 TEST(DeviceOrderTest, SlicesDivideTheLeadingAxes) {
   const Config config = LoadConfig("2x(v5e-4x2)", {}).value();
   std::string rule;

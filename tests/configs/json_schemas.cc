@@ -22,7 +22,7 @@ std::string DefinitionName(const Parameter& parameter) {
                      FormatNumber(parameter.minimum), FormatNumber(parameter.maximum));
 }
 
-// What a row may hold: a number in its range, true or false, or a word.
+// Returns the schema of a row's value: a number in its range, a boolean, or a word.
 Schema ValueSchema(const Parameter& parameter) {
   if (parameter.unit == kFlagUnit) return {{"type", "boolean"}};
   if (!parameter.words.empty()) return {{"enum", parameter.words}};

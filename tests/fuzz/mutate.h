@@ -20,7 +20,7 @@ struct Input {
   std::optional<tpusim::Workload> workload;  // without its module; nullopt: a bare module
   hlo::pb::HloModuleProto module;
 };
-// Of a workload, a module or HLO text; nullopt: it is none.
+// Reads a workload, a module or HLO text; nullopt: the bytes are neither.
 std::optional<Input> ReadInput(const std::string& bytes);
 std::string WriteInput(Input input);
 

@@ -42,7 +42,7 @@ std::string Join(const std::vector<std::string_view>& pieces) {
   return text;
 }
 
-// What numbers, types and attributes are made of.
+// Words that numbers, types and attributes are made of.
 constexpr std::array<std::string_view, 40> kWords = {
     "0",    "1",    "-1",    "2",      "7",     "128",   "65536",  "2147483648", "nan",    "-inf",
     "1e30", "true", "false", "?",      "{",     "}",     "(",      ")",          "[",      "]",

@@ -28,7 +28,7 @@ struct Stage {
 // Bytes of any kind. A module must survive all that reads a verified one, come back from a file
 // unchanged, and stay valid when its calls are inlined.
 extern const Stage kImport;
-// What is printed of a module that was parsed parses, and is printed the same.
+// Text printed of a parsed module parses, and is printed the same.
 extern const Stage kText;
 // Bytes as a call of a kernel carries them. What is read has a price or a reason for none.
 extern const Stage kKernel;

@@ -24,7 +24,7 @@ inline constexpr unsigned char kFresh = 0xa5;
 inline constexpr unsigned char kFreed = 0xdb;
 inline constexpr std::size_t kQuarantineBytes = std::size_t{128} << 20;
 
-// Looks at all that is in the quarantine and lets it go. Also done when the program ends.
+// Checks all memory in the quarantine and frees it. Also done when the program ends.
 void EmptyQuarantine();
 
 }  // namespace tpusim::memory

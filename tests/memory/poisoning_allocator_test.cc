@@ -10,7 +10,7 @@
 namespace tpusim::memory {
 namespace {
 
-// What was allocated, as the compiler cannot see through a volatile pointer.
+// Memory that was allocated; the compiler cannot see through a volatile pointer.
 class Block {
  public:
   explicit Block(std::size_t size) : at_(static_cast<unsigned char*>(::operator new(size))) {}

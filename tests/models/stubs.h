@@ -1,5 +1,5 @@
-// What the ports of a module under test lead to: stubs of the interfaces of models/chip, which
-// note what they are asked for and when, and do as the test says.
+// Stubs of the interfaces of models/chip for the ports of a module under test: they note what they
+// are asked for and when, and do as the test says.
 #ifndef TPUSIM_TESTS_MODELS_STUBS_H_
 #define TPUSIM_TESTS_MODELS_STUBS_H_
 
@@ -20,7 +20,7 @@ namespace tpusim::testing {
 
 inline int64_t NowPs() { return events::Now().value(); }
 
-// Is told that something has ended.
+// Notes that something has ended.
 struct Note : chip::WorkListener, chip::TransferListener, chip::FlagListener, events::FlowListener {
   std::vector<int64_t> times;  // when it was told
 

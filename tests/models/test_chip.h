@@ -24,7 +24,7 @@
 
 namespace tpusim {
 
-// How GoogleTest shows a quantity.
+// Prints a quantity for GoogleTest.
 template <typename Tag, typename Rep>
 void PrintTo(const Quantity<Tag, Rep>& quantity, std::ostream* out) {
   *out << quantity.value();

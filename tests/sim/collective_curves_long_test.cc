@@ -1,4 +1,4 @@
-// All sizes on the slices of docs/validation/collective-curves.md.
+// Runs every size on the slices of docs/validation/collective-curves.md.
 #include "tests/sim/collective_curves.h"
 
 namespace tpusim::collectives {

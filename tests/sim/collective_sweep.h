@@ -30,8 +30,8 @@ struct SweepCase {
   std::string Name() const;
 };
 
-// All cases on slices of up to so many devices, in a fixed order, also such as have no
-// algorithm of that name. Beyond 64 devices every algorithm is tried with one size and one
+// Returns the cases on slices of at most `most_devices` devices, in a fixed order, also such as
+// have no algorithm of that name. Beyond 64 devices every algorithm is tried with one size and one
 // skew on each group of each slice, another one each time; all-to-alls start together there.
 std::vector<SweepCase> SweepCases(int64_t most_devices);
 

@@ -1,4 +1,4 @@
-// What a kernel takes, asked in every way there is.
+// The time of a kernel, computed in every way there is.
 //
 // Every kernel of a compiled program has four answers: the bound that the tile search and
 // fusion start from, the price of the candidate that it was, the closed form, and the machine

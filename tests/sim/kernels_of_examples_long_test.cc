@@ -1,4 +1,4 @@
-// All examples on all chips.
+// Kernels of every example on every chip.
 #include <gtest/gtest.h>
 
 #include "tests/sim/kernels_of_examples.h"

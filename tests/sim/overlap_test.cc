@@ -1,4 +1,4 @@
-// What is told of collectives adds up, whatever is told of the compute slots.
+// Figures of collectives add up, whatever is reported of the compute slots.
 #include "sim/overlap.h"
 
 #include <gtest/gtest.h>

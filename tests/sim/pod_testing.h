@@ -27,7 +27,7 @@ inline configs::Config TestConfig(std::array<int64_t, 3> shape = {1, 1, 1},
   return config;
 }
 
-// The same slice with chips of several devices.
+// Returns the slice with chips of several devices.
 inline configs::Config WithDevicesPerChip(configs::Config config, int64_t devices) {
   const configs::Topology& chips = config.topology;
   config.chip.devices = config.chip.tensor_cores = devices;

@@ -76,7 +76,7 @@ configs::Config UnevenConfig(std::array<int64_t, 3> shape = {1, 1, 1},
   return config;
 }
 
-// Of the longest step: its windows, a start latency, its compute.
+// Returns the time of the longest step: its windows, a start latency, its compute.
 Picoseconds LongestStep(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   Picoseconds longest = chip.dma.start_latency + timing::StepTime(chip, kernel.block);
   for (const isa::Window& w : kernel.windows) {
@@ -117,7 +117,7 @@ TEST(SteadyRun, RandomKernelsTakeAsLongAsWithEveryStep) {
     options.every_step = true;
     const Figures every = InChild(config, program, options);
     options.every_step = false;
-    // Whether or not somebody looks.
+    // Whether or not device 0 is recorded.
     if (draws.Chance(2)) options.record_devices = {0};
     const Figures fast = InChild(config, program, options);
     ASSERT_FALSE(every.times.empty()) << i;
@@ -131,7 +131,7 @@ TEST(SteadyRun, RandomKernelsTakeAsLongAsWithEveryStep) {
   EXPECT_GT(fewer, 100);
 }
 
-// The same chip with a CMEM, a little or much faster than HBM.
+// Returns the chip with a CMEM, a little or much faster than HBM.
 configs::Config WithCmem(double rate) {
   configs::Config config = UnevenConfig();
   config.chip.cmem.bytes = Bytes(1'000'000'000);
@@ -204,7 +204,7 @@ struct Company {
 
 enum class Beside { kTransfer, kTransfers, kRing };
 
-// For about as long as the kernel takes alone, and some.
+// Draws other users for about as long as the kernel takes alone, and some.
 Company Draw(Draws& draws, Beside beside, const isa::Kernel& kernel) {
   Company c;
   isa::Body body;

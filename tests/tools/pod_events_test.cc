@@ -1,6 +1,5 @@
-// What runs at the scale of a pod cost, in events: instructions retired and flows
-// started and ended. Seconds depend on the machine; benchmarks/pod_benchmark.cc
-// prints them for the same programs.
+// Costs of runs at the scale of a pod, in events: instructions retired and flows started and ended.
+// Seconds depend on the machine; benchmarks/pod_benchmark.cc prints them for the same programs.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace tpusim::tools {
 namespace {
 
-// What is shown, and what is asked of the program beside its step: no verdict depends on it.
+// Options of the output, and questions beside the step: no verdict depends on them.
 const std::set<std::string> kShown = {"quiet", "verbose", "pass-timings", "help"};
 
 // A value of each option; flags have none.

@@ -97,7 +97,7 @@ TEST_F(VerdictStoreTest, WhatHasChangedIsNoRow) {
   }
 }
 
-// Of the right checksum, by whatever chance.
+// The checksum is right by chance, the row is no verdict.
 TEST_F(VerdictStoreTest, WhatNoVerdictCanBeIsNoRow) {
   Verdict above = Simulated(), below = Simulated(), large = Simulated(), never = Simulated();
   above.bound = Picoseconds(8);

@@ -17,8 +17,8 @@
 
 namespace tpusim::workloads {
 
-// What a layer is like. In all of them the first weights are split by columns,
-// the second by rows, so that every layer ends in an all-reduce.
+// The kind of a layer. In all kinds the first weights are split by columns, the second by rows, so
+// that every layer ends in an all-reduce.
 enum class ProgramForm {
   kFlat,      // one long body
   kCalls,     // every layer a computation of its own

@@ -122,7 +122,7 @@ TEST(Dma, ACopyBetweenMemoriesIsAsFastAsTheSlowerOne) {
   EXPECT_EQ(bench.dma->Ended(0).In(isa::MemorySpace::kCmem), Bytes(1000));
 }
 
-// What is written to HBM decides the start latency (timing::IsWrite): 300 ns.
+// The memory that is written decides the start latency (timing::IsWrite): 300 ns for HBM.
 TEST(Dma, ACopyInsideHbmMovesItsBytesTwice) {
   DmaBench bench;
   Note note;

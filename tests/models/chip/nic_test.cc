@@ -6,7 +6,7 @@
 namespace tpusim::chip {
 namespace {
 
-// Of a host with four chips, for two equal hosts: 4e9 B/s, 250 ps a byte.
+// The card of a host with four chips, for two equal hosts: 4e9 B/s, 250 ps a byte.
 struct NicBench : testing::Bench {
   explicit NicBench(sc_core::sc_module_name name = "bench") : Bench(name) {}
   Nic nic{"nic", fluid, chip, /*chips=*/4, /*multiplicity=*/2};
@@ -40,7 +40,7 @@ TEST(Nic, ReachesItsShareOfTheRate) {
   EXPECT_TRUE(bench.HappensAt(500'000, [&] { return bench.out.times.size() == 1; }));
 }
 
-// By each of six senders, through one of two equal cards: 600 bytes, 300 a card.
+// Each of six senders sends through one of two equal cards: 600 bytes, 300 a card.
 TEST(Nic, CountsBytesOfOneCard) {
   NicBench bench;
   bench.nic.Sent(Bytes(100), 6);

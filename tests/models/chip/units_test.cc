@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
         // On all lanes of the device: 2 x 16 x 8 = 256 additions per 1000 ps.
         ServerCase{[](UnitsBench& b) -> Server& { return *b.cores; }, 2560, 10'000}));
 
-// What kernels occupy slows transfers no more than they slow kernels (units.h).
+// Kernels slow transfers no more than transfers slow kernels (units.h).
 TEST(Vpu, BlocksAndTransfersDoNotSlowEachOther) {
   UnitsBench bench;
   bench.Elaborate();

@@ -417,7 +417,7 @@ TEST(NetworkDeathTest, BrokenCallsAreCaught) {
   EXPECT_DEATH(net.Start(Picoseconds(100), {1, kInf, {{link, -2}}, 1}), "weight on link is -2");
 }
 
-// Of two devices that have nothing to do with each other one is ahead by 2 ps, then the other one.
+// One of two devices that have nothing to do with each other is ahead by 2 ps, then the other one.
 // States that differ by no more than that recur, whichever transfer was the first; flows that share
 // a link are told apart by what they are for, too.
 TEST(Network, StatesRecurInWhichIndependentFlowsStartInAnotherOrder) {

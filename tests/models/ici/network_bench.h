@@ -22,7 +22,7 @@
 
 namespace tpusim::testing {
 
-// What a device has that the network reaches.
+// A device as the network reaches it.
 struct Node {
   Node(int number, events::Fluid& fluid)
       : endpoint(("endpoint" + std::to_string(number)).c_str(), /*multiplicity=*/1) {
@@ -97,7 +97,7 @@ class NetworkBench : public Bench, public ici::FabricProbe {
     rdma.from = rdma.to = isa::MemorySpace::kVmem;
     return rdma;
   }
-  // By a stream of device 0; the transfer must outlive the run.
+  // Sends from a stream of device 0; the transfer must outlive the run.
   void Send(const isa::Rdma& rdma, int32_t stream = 0) {
     router->Send(0, rdma, program.routes[rdma.route].from[0], {{}, stream}, /*op=*/-1, {});
   }

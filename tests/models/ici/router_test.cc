@@ -1,4 +1,4 @@
-// What one router sends. Transfers of whole pods are in tests/sim/pod_network_test.cc.
+// Transfers of one router; those of whole pods are in tests/sim/pod_network_test.cc.
 #include "models/ici/router.h"
 
 #include <gmock/gmock.h>
@@ -208,7 +208,7 @@ TEST(Router, ArrivalsAreCountedAsTheReceiverCountsThem) {
   EXPECT_THAT(bench.nodes[1].flags.raised, ElementsAre(Raised{7, 2, 1'010'000}));
 }
 
-// Of two classes of senders the other has sent nothing.
+// One of two classes of senders has sent nothing.
 TEST(Router, AJointArrivalWaitsForAllItsSenders) {
   NetBench bench;
   Path path = NetBench::PathTo(1, {{.link = 0}});

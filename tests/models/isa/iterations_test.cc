@@ -1,4 +1,4 @@
-// What things are called in the iterations of a loop.
+// Names of operations, tokens and flags in the iterations of a loop.
 #include "models/isa/iterations.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What tests of programs build theirs with.
+// Builders of small programs for tests.
 #ifndef TPUSIM_TESTS_MODELS_ISA_SMALL_PROGRAMS_H_
 #define TPUSIM_TESTS_MODELS_ISA_SMALL_PROGRAMS_H_
 

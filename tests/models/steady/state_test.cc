@@ -73,7 +73,7 @@ TEST(State, WhatEndsFirstLimitsThePeriods) {
   EXPECT_EQ(Periods(quiet, quiet.Next()), 9);
 }
 
-// With a tolerance of 2 ps what differs by that in time is the same, what differs in number is not.
+// A tolerance of 2 ps makes times equal that differ by as much, but no numbers.
 TEST(State, MomentsMayDifferByTheTolerance) {
   const Machine before;
   const auto recurs = [&](auto change) {

@@ -1,4 +1,4 @@
-// What every step of a kernel moves and computes. Times are tested in
+// Transfers and computation of every step of a kernel. Times are tested in
 // tests/sim/pod_kernel_test.cc.
 #include "models/timing/kernel_steps.h"
 

@@ -1,4 +1,4 @@
-// What a recording keeps in little memory comes out of it whole.
+// A recording in little memory gives everything back.
 #include "sim/recording/recording.h"
 
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ TEST(Recording, AMarkMayLieInsideWhatRepeats) {
   EXPECT_EQ(Starts(recording.Spans()), (std::vector<int64_t>{0, 5, 10, 15, 25, 30, 35}));
 }
 
-// The same spans one by one.
+// Windows give the same spans as reading them one by one.
 TEST(Recording, WindowsHoldEverythingOnceAndInOrder) {
   std::mt19937 random(3);
   const auto number = [&](int64_t from, int64_t to) {

@@ -45,7 +45,7 @@ TEST(ErrorBarTest, TheKindIsWhatTheProgramDoes) {
   EXPECT_EQ(KindOf(r), "training");
 }
 
-// What the file says, counted here in another way.
+// The figures of the file, counted here in another way.
 TEST(ErrorBarTest, MeansAreThoseOfTheFile) {
   const auto& files = configs::EmbeddedFiles("validation");
   ASSERT_EQ(files.size(), 1u);

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What BuildReport says about a sample that was tampered with.
+// Returns the message of BuildReport about a sample that was tampered with.
 std::string MessageAfter(const std::function<void(Sample&)>& tamper) {
   Sample s = MakeSample();
   tamper(s);
@@ -128,7 +128,7 @@ TEST(InvariantsTest, NoStepIsNegative) {
   EXPECT_THAT(MessageAfter([](Sample& s) { SetStep(s, Picoseconds(-5)); }), HasSubstr("-5 ps"));
 }
 
-// Where all devices do the same, all of them start together.
+// Devices of one class start together.
 TEST(InvariantsTest, NoCollectiveBeatsItsBound) {
   EXPECT_THAT(MessageAfter([](Sample& s) {
                 s.timeline.class_of = {0, 0};

@@ -128,7 +128,7 @@ TEST_F(ProfileTest, NothingIsLessThanIdle) {
   EXPECT_EQ(p->Idle(), Picoseconds(0));
 }
 
-// What is written to end after its program does not take more time than that.
+// An operation that is recorded to end after its program is cut there.
 TEST_F(ProfileTest, AnOperationEndsWithItsProgram) {
   Add(*modules_, 1, 2000, 70);
   Add(*ops_, 4, 2000 - 1000, 75);

@@ -32,7 +32,7 @@ struct Sample {
   sim::Timeline timeline;
 };
 Sample MakeSample();
-// Of the workload "f".
+// Returns a report of the workload "f".
 Report SampleReport();
 
 // A recording of just these.

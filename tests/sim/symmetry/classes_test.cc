@@ -1,4 +1,4 @@
-// Which parts of small pods count as equal.
+// Classes of small pods: which devices and links count as equal.
 #include <gtest/gtest.h>
 
 #include "sim/symmetry/levels.h"

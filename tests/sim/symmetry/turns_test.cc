@@ -1,4 +1,4 @@
-// How many ways a slice can be laid upon itself, and where they lead.
+// Automorphisms of a slice: their number, and where they map chips.
 #include "sim/symmetry/turns.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the TPU compiler's estimates charge for a kernel, with the arithmetic by hand.
+// The TPU compiler's estimates for kernels, with the arithmetic by hand.
 
 #include "tools/validation/kernel_conventions.h"
 
@@ -182,7 +182,7 @@ TEST_F(KernelConventions, Products) {
               1000 + 1024 * 12 + 1000, 10);
 }
 
-// All operands in VMEM: the packed result (8 cycles per register, 2048 per step) leaves and the
+// Every operand is in VMEM: the packed result (8 cycles per register, 2048 per step) leaves and the
 // next step waits while one computes. Steps of 4000 cycles hide both, steps of 1000 do not.
 TEST_F(KernelConventions, ProductsThatOnlyWrite) {
   const Json row =

@@ -79,9 +79,9 @@ TEST(Donations, LeavesOfTuplesAreCountedThrough) {
   EXPECT_EQ(Rows(m.module()), (std::vector<Row>{{0, 0, 2}}));
 }
 
-// As many arguments as the optimizer state of a thousand layers has, donated in the
-// reverse order of the results that take them, no two of one shape. Looking at every
-// donor for every result, or at every instruction for every buffer, takes hours.
+// The arguments are as many as the optimizer state of a thousand layers has, donated in the reverse
+// order of the results that take them, no two of one shape. Examining every donor for every result,
+// or every instruction for every buffer, would take hours.
 TEST(Donations, ManyOfThemTakeNoLongerThanTheyAre) {
   constexpr int64_t kArguments = 30'000;
   SmallModule m;

@@ -76,7 +76,7 @@ TEST(PackHeap, NothingOverlapsWhateverTheEffort) {
 
 constexpr Bytes kPage{16384};
 
-// Of three buffers the second ends first; the fourth and fifth fit into its hole, one after the
+// The second of three buffers ends first; the fourth and fifth fit into its hole, one after the
 // other, and the sixth only above all.
 TEST(PlaceInHeap, TakesHolesAsTheyCome) {
   const std::vector<HeapBuffer> buffers = {{0, 9, 2 * kPage}, {1, 4, 3 * kPage}, {2, 9, kPage},
@@ -103,7 +103,8 @@ TEST(PlaceInHeap, HolesJoinAndTheLastOneGrows) {
   EXPECT_EQ(heap.height, 6 * kPage);
 }
 
-// What is packed otherwise: two large ones that never meet, with a small one that meets both.
+// Another packing would move these: two large ones that never meet, with a small one that meets
+// both.
 TEST(PlaceInHeap, NoneMovesForWhatComesLater) {
   const std::vector<HeapBuffer> buffers = {{0, 3, 4 * kPage}, {1, 6, kPage}, {4, 6, 5 * kPage}};
   EXPECT_EQ(PlaceInHeap(buffers, kPage).height, 10 * kPage);

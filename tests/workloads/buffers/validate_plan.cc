@@ -28,7 +28,7 @@ absl::Status Wrong(const std::string& what) {
   return absl::InternalError("the memory plan is wrong: " + what);
 }
 
-// Where an array is, and what was written there when it was made.
+// The place of an array, and the value that was written there when it was made.
 struct Stored {
   int32_t buffer = -1;   // none: it is in no planned memory
   int64_t contents = 0;  // 0: nothing needs to be there
@@ -90,7 +90,7 @@ class Memory {
     return absl::OkStatus();
   }
 
-  // What each buffer holds, and what is left of that if one or another branch was taken.
+  // Returns the value in each buffer, less those that one or another branch may have overwritten.
   std::vector<int64_t> held() const { return held_; }
   void Restore(std::vector<int64_t> held) { held_ = std::move(held); }
   void KeepIfIn(const std::vector<int64_t>& other) {
@@ -164,7 +164,7 @@ class Execution {
  private:
   using Values = std::unordered_map<const Instruction*, Leaves>;
 
-  // With `carried`, what the computation gives goes to these places and replaces what they had.
+  // Runs a computation; with `carried` its results go to these places and replace their contents.
   absl::Status RunComputation(const Computation& computation, const std::vector<Leaves>& given,
                               Leaves* carried) {
     const auto lives = plan_.computations.find(&computation);
@@ -189,7 +189,7 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // What is not there already is copied, all of it at once.
+  // Copies what is not there already, all of it at once.
   absl::Status Carry(const Instruction& root, const Leaves& results, Leaves& carried) {
     for (size_t n = 0; n < results.size(); ++n) {
       if (results[n].buffer == carried[n].buffer) {
@@ -294,7 +294,7 @@ class Execution {
     return result;
   }
 
-  // What an instruction reads it may overwrite only element by element.
+  // Checks that an instruction overwrites its operands only element by element.
   absl::Status CheckOverwrites(const Instruction& i, int32_t buffer,
                                const std::vector<Leaves>& operands) const {
     for (size_t o = 0; buffer >= 0 && o < operands.size(); ++o) {
@@ -332,7 +332,7 @@ class Execution {
   const MemoryPlan& plan_;
   const target::Target& target_;
   Memory memory_;
-  // All of these are looked up, never iterated.
+  // These maps are looked up, never iterated.
   std::unordered_map<const Instruction*, std::vector<std::pair<int64_t, int32_t>>> buffer_of_;
   std::unordered_map<const Instruction*, Leaves> read_by_;  // starts
 };

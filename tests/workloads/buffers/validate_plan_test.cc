@@ -111,7 +111,7 @@ ENTRY e {
   }
 }
 
-// An element that the body hands on must outlive the first iteration.
+// An element that the body forwards must outlive the first iteration.
 TEST_F(ValidatePlanTest, TheNextIterationNeedsWhatIsHandedOn) {
   Plan(R"(
 body {

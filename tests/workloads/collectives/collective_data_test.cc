@@ -178,7 +178,7 @@ TEST(CollectiveDataTest, SeveralSlices) {
   CheckAll(config, GroupsAlong(config.topology, {kCoreAxis, kSliceAxis}));
 }
 
-// What all devices together send over single hops or direct routes.
+// Returns the bytes that all devices together send over single hops or direct routes.
 int64_t SentBytes(const configs::Config& config, const CollectiveRequest& request) {
   isa::PodProgram program;
   const auto lowered = LowerCollective(config, request, program);

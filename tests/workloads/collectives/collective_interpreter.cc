@@ -398,7 +398,7 @@ class DataInterpreter {
     }
   }
 
-  // How often each member's contribution is in a partial sum.
+  // The number of times that each member's contribution is in a partial sum.
   using Sum = std::vector<int>;
 
   void Reduce() {

@@ -17,7 +17,7 @@
 
 namespace tpusim::collectives {
 
-// What the tests of plans and closed forms look at, unless they say otherwise.
+// The algorithms that tests of plans and closed forms use, unless they say otherwise.
 inline const AlgorithmOverrides kFastest = {{"", kBestAlgorithm}};  // NOLINT: a vocabulary
 
 // Decided and lowered in one go.
@@ -50,7 +50,7 @@ struct DataRun {
   std::string problem;     // empty: everybody ends up with exactly what it should have
   int64_t bytes_sent = 0;  // by the members of one group
 };
-// All members of one group, at every position of the plan's dimensions.
+// Follows the data of all members of one group, at every position of the plan's dimensions.
 DataRun FollowData(const Plan& plan);
 
 }  // namespace tpusim::collectives

@@ -1,4 +1,4 @@
-// Which algorithm serves which group, and what the bodies look like.
+// Algorithms of groups, and the bodies that they are lowered to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// How the work of deciding on a collective grows with the devices that take part.
+// The work of deciding on a collective, by the number of devices that take part.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -34,9 +34,9 @@ TEST(CollectiveScaleTest, SlicesCostNoMoreThanTheirDevices) {
   EXPECT_LT(many, 64 * std::max(few, 1e-3));
 }
 
-// All chips of a place share the rate of their card however many slices there are: of 256 MiB
-// each of 4 slices sends 3 quarters at 3.125e9 B/s, twice: 5.4 + 2 * (12 + 3 * 2^26 / 3.125e9)
-// = 5.4 + 2 * (12 + 64424.51) us.
+// The chips of a place share the rate of their card however many slices there are: of 256 MiB each
+// of 4 slices sends 3 quarters at 3.125e9 B/s, twice: 5.4 + 2 * (12 + 3 * 2^26 / 3.125e9) = 5.4 + 2
+// * (12 + 64424.51) us.
 TEST(CollectiveScaleTest, ADeviceSendsToAllOtherSlicesAtTheRateOfItsCard) {
   const configs::Config config = *configs::LoadConfig("4x(v5e-16x16)", {"host.dcn_efficiency=1"});
   CollectiveRequest request;

@@ -1,4 +1,4 @@
-// What becomes of the TPU compiler's choices; choice_table_test.cc has the rows.
+// Algorithms for the TPU compiler's choices; choice_table_test.cc has the rows.
 #include "workloads/collectives/compiler_choice.h"
 
 #include <gmock/gmock.h>
@@ -163,7 +163,7 @@ TEST(CompilerChoiceTest, AChipThatIsLikeNoneGetsTheFastest) {
   }
 }
 
-// Where no choice is printed, rings go axis by axis, with as many colors as axes: on v7x 4x4x4 the
+// Rings go axis by axis, with as many colors as axes, where no choice is printed: on v7x 4x4x4 the
 // weighted colors, which no compiler was seen to emit, are left to "best".
 TEST(CompilerChoiceTest, WhatIsOffLoadedGoesAxisByAxis) {
   const configs::Config v7x = Slice("v7x-4x4x4");

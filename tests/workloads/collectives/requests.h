@@ -1,4 +1,4 @@
-// What tests of collectives ask for, and of which slices.
+// Collectives and slices that tests ask for.
 #ifndef TPUSIM_TESTS_WORKLOADS_COLLECTIVES_REQUESTS_H_
 #define TPUSIM_TESTS_WORKLOADS_COLLECTIVES_REQUESTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace tpusim::collectives {
 
-// Those of groups: not permutations.
+// Kinds of collectives of groups: not permutations.
 inline constexpr CollectiveKind kGroupKinds[] = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllToAll};

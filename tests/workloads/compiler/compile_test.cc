@@ -1,5 +1,5 @@
-// How the work of the compiler grows with the program, in counts: seconds depend on the
-// machine (benchmarks/decoder_train.py exports programs to measure them with).
+// The work of the compiler by the size of the program, in counts: seconds depend on the machine
+// (benchmarks/decoder_train.py exports programs to measure them with).
 #include "workloads/compiler/compile.h"
 
 #include <gtest/gtest.h>

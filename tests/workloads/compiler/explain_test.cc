@@ -18,7 +18,7 @@
 namespace tpusim::compiler {
 namespace {
 
-// What a program is compiled with: passes of compiled modules, or all others.
+// Returns the options of a program: with passes of compiled modules, or all others.
 CompileOptions Explained(bool compiled) {
   CompileOptions options;
   options.trip_counts = {{"*", 2}};

@@ -27,7 +27,7 @@ bool SameOrders(const Shape& a, const Shape& b) {
   return left.size() == right.size();
 }
 
-// What is wrong with it, or "".
+// Returns what is wrong with an instruction's layouts, or "".
 std::string Problem(const Instruction& i) {
   const auto alike = [&](const Shape& a, const Shape& b) {
     return SameOrders(a, b) ? "" : i.name() + ": " + a.ToString(true) + " and " + b.ToString(true);

@@ -1,5 +1,5 @@
-// What is kept of a module between passes is what a fresh look says, after every pass on every
-// example; and the memory plan of every example is right, whatever the chip.
+// Facts of a module that are kept between passes equal those of a fresh analysis, after every pass
+// on every example; and the memory plan of every example is right, whatever the chip.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -118,7 +118,7 @@ TEST_F(TripCountsTest, LoopsOfKernelsThatAreBounded) {
   EXPECT_EQ(by_name.OfKernelLoop(loop), 9);
 }
 
-// What is assumed counts where nothing is stated; a glob goes no further than a loop can.
+// Assumed counts apply where nothing is stated; a glob goes no further than a loop can.
 TEST_F(TripCountsTest, WhatIsAssumed) {
   Instruction* loop = Loop(std::nullopt);
   hlo::SetFrontendAttribute(loop, "tpusim.assumed_trips", "4");

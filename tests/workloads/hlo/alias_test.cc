@@ -28,9 +28,9 @@ class AliasTest : public ::testing::Test {
     ADD_FAILURE() << name;
     return nullptr;
   }
-  // What makes the array, by names alone.
+  // Returns the instruction that makes the array, found by names alone.
   std::string MadeBy(const std::string& name) const { return aliases_->Of(Get(name))->name(); }
-  // Who makes the buffers of its arrays; "-": a flag.
+  // Returns the owners of the buffers of its arrays; "-": a flag.
   std::vector<std::string> Owners(const std::string& name) const {
     std::vector<std::string> owners;
     for (const int32_t a : aliases_->ArraysOf(Get(name))) {
@@ -69,7 +69,7 @@ TEST_F(AliasTest, NamesAreTheArray) {
   EXPECT_FALSE(aliases_->LivesOut(Get("x")));
 }
 
-// Element 0 is handed on, so the loop's is the initial one; elements 1 and 2 change, in the places
+// Element 0 is forwarded, so the loop's is the initial one; elements 1 and 2 change, in the places
 // of the initial ones.
 TEST_F(AliasTest, LoopsRunInTheBuffersOfWhatTheyStartFrom) {
   Read(R"(

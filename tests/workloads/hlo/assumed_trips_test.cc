@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What is assumed of the only loop of a program.
+// Returns what is assumed of the only loop of a program.
 std::optional<AssumedTrips> Assumed(const std::string& text) {
   auto parsed = ParseHloText(text);
   EXPECT_TRUE(parsed.ok()) << Message(parsed.status());

@@ -1,4 +1,4 @@
-// Which branch runs, and what scalars are that depend on the partition alone.
+// The branch that runs, and scalars that depend on the partition alone.
 #include "workloads/hlo/rules/branches.h"
 
 #include <gtest/gtest.h>

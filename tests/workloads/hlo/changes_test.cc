@@ -1,4 +1,4 @@
-// What depends on knowing what has changed: the verifier of changes, and answers that are kept.
+// Users of change numbers: the verifier of changes, and answers that are kept.
 #include <functional>
 #include <string>
 #include <utility>

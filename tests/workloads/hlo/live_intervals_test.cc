@@ -167,7 +167,7 @@ TEST_F(LiveIntervalsTest, StatedPlaces) {
   EXPECT_EQ(Buffer("d").inside, -1);
 }
 
-// What a loop carries is changed by two kernels, one after the other.
+// Two kernels change what a loop carries, one after the other.
 TEST_F(LiveIntervalsTest, StatedPlacesInLoops) {
   Read("", R"(body {
   p = (f32[8,128], f32[8,128]) parameter(0)

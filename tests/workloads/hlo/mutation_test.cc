@@ -31,7 +31,7 @@ std::string Mutated(const std::string& bytes, std::mt19937* random) {
   return mutated;
 }
 
-// What is accepted must also survive everything that reads a verified module.
+// Runs everything that reads a verified module: it must survive what is accepted.
 void Exercise(const Module& module) {
   EXPECT_FALSE(ToString(module).empty());
   EXPECT_TRUE(FromProto(ToProto(module)).ok());

@@ -1,4 +1,4 @@
-// What a message will take in memory, told from its bytes.
+// The memory that a message will take, computed from its bytes.
 #include "workloads/hlo/io/parsed_size.h"
 
 #include "hlo_test_util.h"

@@ -1,4 +1,4 @@
-// What is removed leaves the graph at once, answers nothing but removed(), and is freed by
+// A removed instruction leaves the graph at once, answers nothing but removed(), and is freed by
 // Cleanup(); walks pass over it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(RemovalDeathTest, OfWhatIsDead) {
   EXPECT_DEATH(more->operands(), "instruction abs was removed");
 }
 
-// What an inlined call was, and the computations that nothing calls any more.
+// Removes an inlined call, and the computations that nothing calls any more.
 TEST(RemovalDeathTest, OfCallsAndComputations) {
   TestModule t;
   Computation* callee = t.module().AddComputation("callee");

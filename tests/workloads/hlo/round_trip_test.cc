@@ -81,7 +81,7 @@ TEST_P(RoundTripTest, SecondTimeIsByteForByteTheSame) {
   EXPECT_EQ(SerializeDeterministic(ToProto(*(*module)->Clone())), once);
 }
 
-// What XLA's loader insists on.
+// Checks what XLA's loader insists on.
 TEST_P(RoundTripTest, WrittenFormIsWhatXlaLoads) {
   const auto module = FromProto(ReadModule(GetParam()));
   ASSERT_TRUE(module.ok());

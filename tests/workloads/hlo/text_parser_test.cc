@@ -130,7 +130,7 @@ TEST(TextParserTest, AsynchronousFormsOfOperationsAreUnfolded) {
   EXPECT_EQ(GetSlice(wrapped)[0].limit, 4);
 }
 
-// As XLA prints them since JAX 0.12.
+// XLA prints tuple elements so since JAX 0.12.
 TEST(TextParserTest, ElementsOfTuplesAreNamedWhereTheyAreUsed) {
   const auto parsed = ParseHloText(Entry(R"(
   %p = (f32[8], (s32[4], f32[2])) parameter(0)

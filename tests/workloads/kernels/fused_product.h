@@ -34,7 +34,7 @@ inline hlo::Instruction* FusedProduct(hlo::TestModule& m, hlo::Instruction* a, h
   return fusion;
 }
 
-// As a softmax begins: less the maximum along `dimension`.
+// Returns the first step of a softmax: less the maximum along `dimension`.
 inline Epilogue LessMaximum(hlo::TestModule& m, int64_t dimension) {
   hlo::Computation* maximum = m.Reducer(hlo::Opcode::kMaximum);
   return [maximum, dimension](hlo::Instruction* x) {

@@ -66,7 +66,7 @@ Instruction* MakeLayer(TestModule& m, const Layer& layer) {
   return MakeLayer(m, lhs, rhs, m.Param(layer.bias), layer);
 }
 
-// All of it, names included.
+// Returns the whole kernel as text, names included.
 std::string TextOf(const isa::Kernel& kernel) {
   isa::PodProgram program;
   const isa::Body body = {isa::Instruction{kernel}};
@@ -102,7 +102,7 @@ TEST_F(KernelLibraryTest, EqualLayersAreSearchedOnce) {
   EXPECT_EQ(library.requests(), 300);
 }
 
-// What was found is asked for again only after a change, of whatever the kernel depends on.
+// The library builds a kernel again only after a change of something that it depends on.
 TEST_F(KernelLibraryTest, SeesEveryChange) {
   KernelLibrary library(target_);
   Instruction* fusion = MakeLayer(m_, Layer());

@@ -16,7 +16,7 @@ using ::testing::Optional;
 
 class KnownElementsTest : public ::testing::Test {
  protected:
-  // Of the value of that name, wherever it is.
+  // Returns the elements of the value of that name, wherever it is.
   std::optional<std::vector<int64_t>> Of(const std::string& text, const std::string& name) {
     module_ = hlo::ParseHloText(text).value().module;
     const hlo::CallGraph calls(*module_);

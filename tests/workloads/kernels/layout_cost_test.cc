@@ -84,7 +84,8 @@ TEST_F(LayoutCost, ABroadcastOfLanesThatStayLanesIsFree) {
   EXPECT_EQ(Of(Opcode::kBroadcast, other, {x}, {0, 2}).valu, 0);
 }
 
-// What the compiler has widened from bf16 is rounded to it again, and needs no refined quotient.
+// A value that the compiler has widened from bf16 is rounded to it again, and needs no refined
+// quotient.
 TEST_F(LayoutCost, WidenedQuotientsAreNotRefined) {
   const Shape all = F32({1024, 1024});
   Instruction* quotient = m_.Add(Opcode::kDivide, all, {m_.Param(all), m_.Param(all)});

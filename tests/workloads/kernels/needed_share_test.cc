@@ -1,4 +1,4 @@
-// What kernels read of their operands and write of their results, in bytes.
+// Bytes that kernels read of their operands and write of their results.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class Touched : public ::testing::Test {
  protected:
   Touched() : config_(configs::LoadConfig("v5e-1x1", {}).value()), target_(config_) {}
 
-  // Of the fusion that is the entry's root.
+  // Returns a view of the fusion that is the entry's root.
   KernelView View(const std::string& text) {
     module_ = hlo::ParseHloText(text).value().module;
     return ViewKernel(*module_->entry()->root(), target_);

@@ -1,5 +1,4 @@
-// What of a product's block does not run beside its passes: operands that are computed, weights
-// that are turned.
+// Parts of a product's block that do not run beside its passes: computed operands, turned weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +53,7 @@ TEST_F(ProductPhases, ComputedRowsAreBesideOneSweep) {
   EXPECT_LE(std::max(cycles.mxu, cycles.vpu) + wide.block.latency, Cycles(most));
 }
 
-// With the contraction along the lanes on both sides the weights are turned. Few rows do not hide
+// Weights are turned if the contraction is along the lanes on both sides. Few rows do not hide
 // that: 4096 x 4096 weights take as long again.
 TEST_F(ProductPhases, FewRowsWaitForTurnedWeights) {
   const auto of = [&](bool turned) {

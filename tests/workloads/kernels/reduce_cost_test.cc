@@ -38,7 +38,7 @@ class ReduceCost : public ::testing::Test {
     return VectorWorkOf(*sum, target_).value();
   }
 
-  // As the compiler writes a sum that is spread over its row again.
+  // Returns the work of a sum that is spread over its row again, as the compiler writes it.
   VectorWork SpreadSum(const hlo::Shape& of, size_t dim) {
     Instruction* zero = hlo::AddConstant(m_.entry(), PrimitiveType::kF32, 0);
     Instruction* sum = m_.Add(Opcode::kReduceWindow, of, {m_.Param(of), zero});

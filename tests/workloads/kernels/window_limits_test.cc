@@ -1,4 +1,4 @@
-// How large the windows of kernels may be, beside what fits VMEM.
+// Limits of the windows of kernels, beside the size of VMEM.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST_F(WindowLimits, ATebibyteHasAsManyWindowsAsItTakes) {
   EXPECT_EQ(Steps(SlowSteps("v5e-1x1"), *copy), 1 << 18);
 }
 
-// Of what is transposed 384: [1024,1024] are 1024 registers, 2.7 windows of 384.
+// Transpositions keep to 384 registers: [1024,1024] are 1024 registers, 2.7 windows of 384.
 TEST_F(WindowLimits, TranspositionsKeepToFewer) {
   Instruction* x = m_.Param(F32({1024, 1024}));
   Instruction* transpose = m_.Add(Opcode::kTranspose, x->shape(), {x});

@@ -235,7 +235,7 @@ TEST(ExecutionTest, StartsOfCollectivesAndCopies) {
               ::testing::HasSubstr("op 'send' is not supported"));
 }
 
-// What operations are called that a stream begins, in their order, also of those in between.
+// Appends the names of operations that a stream begins, in order, also of those in between.
 void AddBegun(const isa::PodProgram& program, const isa::Body& body, const isa::Iteration& in,
               std::vector<std::string>& begun) {
   for (const isa::Instruction& i : body) {

@@ -1,4 +1,4 @@
-// How many all-reduces become one at most; all else is in collectives/*.hlo.
+// Limits of combining all-reduces; all else is in collectives/*.hlo.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is stated about a program is in its text, and passes go by it.
+// Statements about a program are in its text, and passes go by it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,7 +166,7 @@ TEST(Annotate, RaggedSizes) {
   EXPECT_THAT(module.text(), HasSubstr("tpusim.ragged_sizes=\"64,16,0,0\""));
 }
 
-// Where nothing is stated there is no run to tell of, and where all are asked for they come first.
+// Passes without statements leave no run; if all are asked for they come first.
 TEST(Annotate, TheyRunInFront) {
   const Pipeline pipeline = WithAnnotations(ParsePipeline("fusion,state-branches").value());
   EXPECT_THAT(NamesOf(pipeline),

@@ -45,7 +45,7 @@ struct FakeCosts : cost::CostModel {
     cost.time = Lasting(main ? main(i) : 0).time;
     return cost;
   }
-  // What a kernel takes and moves by which of its arrays are elsewhere; nothing if not stated.
+  // The cost of a kernel by which of its arrays are elsewhere; nothing if not stated.
   std::function<kernels::KernelCost(const hlo::Instruction&, const std::vector<bool>& there)>
       placed;
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& i,
@@ -55,7 +55,7 @@ struct FakeCosts : cost::CostModel {
     };
     return &kernels.emplace_back(i.operands().size(), hlo::Leaves(i.shape()).size(), cost, cost);
   }
-  // What a candidate takes, by the names of its members, "tanh + add". If not stated, as on
+  // The time of a candidate, by the names of its members, "tanh + add". If not stated, as on
   // `machine`.
   std::function<int64_t(const std::string& members)> candidate;  // ps
   const target::Target* machine = nullptr;
@@ -69,7 +69,7 @@ struct FakeCosts : cost::CostModel {
     if (array_costs == nullptr) array_costs = std::make_shared<cost::ArrayCosts>(*machine);
     return *array_costs;
   }
-  // Of copies between layouts; if not stated, as on `machine`.
+  // The time of copies between layouts; if not stated, as on `machine`.
   std::function<int64_t(const hlo::Shape& from, const hlo::Shape& to)> copy;  // ps
   absl::StatusOr<cost::Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {
     if (copy) return cost::Price{Picoseconds(copy(from, to)), Bytes(0)};

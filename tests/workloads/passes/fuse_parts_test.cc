@@ -1,4 +1,4 @@
-// How much work fusion is. What becomes one kernel is in fusion/*.hlo.
+// The amount of work that fusion is. Its results are in fusion/*.hlo.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/pass_test.h"

@@ -135,7 +135,7 @@ TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
   EXPECT_EQ(m.Find(Opcode::kTanh).size(), 0u);
 }
 
-// What a pass makes of a module that it reads is wrong where the module is.
+// A module that a reading pass makes wrong was wrong in the file.
 TEST(Pipeline, AModuleThatCannotBeReadIsTheUsers) {
   const Pass pass = {"break", "", Phase::kRead, BreakShapes};
   SmallModule m;

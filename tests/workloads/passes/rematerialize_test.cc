@@ -1,5 +1,5 @@
-// What rematerialisation saves, and what it says of that; what it makes of programs is in
-// rematerialize/*.hlo.
+// Savings of rematerialisation, and what it records; rematerialize/*.hlo has the programs that it
+// makes.
 #include "workloads/passes/rematerialize/rematerialize.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ class RematerializeTest : public ::testing::Test {
     };
   }
 
-  // With so many MiB of HBM, all of which may be live.
+  // Runs the pass with so many MiB of HBM, all of which may be live.
   bool Run(std::string_view text, int64_t mebibytes) {
     config_.chip.hbm.bytes = Bytes(mebibytes * kMiB);
     module_ = hlo::ParseHloText(std::string(text)).value().module;
@@ -68,8 +68,8 @@ ENTRY f {
   ROOT i = f32[512,512]{1,0} dot(h, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 })";
 
-// Likewise in a branch, of which it is said whether it is taken. That its argument is read and its
-// last value is made from what was first takes 2 MiB more.
+// Returns the same in a branch, of which it is said whether it is taken. That its argument is read
+// and its
 std::string InABranch(const std::string& attributes) {
   return R"(HloModule m, is_scheduled=true
 f {

@@ -1,5 +1,5 @@
-// What MovesNothing calls a bitcast leaves every element at its address. Addresses are counted
-// here from the definition of tiles, element by element.
+// A bitcast by MovesNothing leaves every element at its address. Addresses are counted here from
+// the definition of tiles, element by element.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace tpusim::passes {
 namespace {
 
-// Of the element at `index`: whole tiles in row-major order over the order in memory, and a
-// tile's elements in row-major order inside of it.
+// Returns the address of the element at `index`: whole tiles in row-major order over the order in
+// memory, and a tile's elements in row-major order inside of it.
 int64_t Address(const hlo::Shape& shape, const Dims& index, const target::Target& target) {
   const Dims tile = target.TileOf(shape);
   int64_t tiles = 0, inside = 0;
@@ -50,7 +50,7 @@ Dims Index(const Dims& dims, int64_t at) {
   return index;
 }
 
-// Where the element of the result at `index` is in the operand.
+// Returns the index in the operand of the element of the result at `index`.
 Dims Source(const Instruction& i, const Dims& index) {
   const hlo::Shape& from = i.operand(0)->shape();
   if (i.opcode() == Opcode::kReshape) return Index(from.dims, Linear(i.shape().dims, index));
@@ -80,7 +80,7 @@ class SameBytesOfRandomShapes : public ::testing::Test {
     }
     return elements <= 40000 ? dims : RandomDims();
   }
-  // The same elements in other dimensions: some joined, some split, some of extent one.
+  // Returns other dimensions for the same elements: some joined, some split, some of extent one.
   Dims RandomReshape(const Dims& dims) {
     Dims result;
     for (int64_t extent : dims) {

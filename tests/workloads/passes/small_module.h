@@ -56,7 +56,7 @@ class SmallModule {
   hlo::Module& module() { return module_; }
   hlo::Computation& entry() { return *entry_; }
   const target::Target& target() const { return target_; }
-  // Those of the chip unless stated.
+  // The costs of the chip unless stated.
   FakeCosts& costs() { return costs_; }
   PassContext context() { return {target_, &costs_}; }
 

@@ -241,7 +241,7 @@ TEST(Scan, WeightsOfAnotherLayerAreRefused) {
   EXPECT_THAT(Message(State("n=saved", *Scan("i"))), HasSubstr("not seen to be"));
 }
 
-// All iterations write the same slot: what is read there is not of the iteration.
+// Every iteration writes the same slot: what is read there is not of the iteration.
 TEST(Scan, AStackWithoutASlotPerIterationIsRefused) {
   EXPECT_THAT(Message(State("n=saved", *Scan("last", "zero"))), HasSubstr("not seen to be"));
 }

@@ -34,7 +34,7 @@ ENTRY main {
   EXPECT_GT(bound.value(), kernel.value() / 2);
 }
 
-// What the main stream waits for adds up; an all-gather may run beside the product.
+// Synchronous operations add up; an all-gather may run beside the product.
 TEST(SimplifiedBound, AddsWhatIsSynchronous) {
   const auto bound_of = [](const std::string& exchange) {
     const auto parsed = hlo::ParseHloText(R"(HloModule exchange

@@ -46,7 +46,7 @@ inline Program TwoProducts(const std::string& constraint = "",
   return *std::move(program);
 }
 
-// Of 8 devices in axes x and y.
+// Options for 8 devices in axes x and y.
 inline SpaceOptions OverTwoAxes() {
   SpaceOptions options;
   options.devices = 8;

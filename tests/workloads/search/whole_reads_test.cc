@@ -18,8 +18,8 @@ std::vector<bool> Read(const std::string& text, int64_t trips = 4) {
                     [=](const hlo::Instruction&) -> absl::StatusOr<int64_t> { return trips; });
 }
 
-// In order: a factor, one that is converted before, what is updated, what is handed on, a table
-// that is looked up, one that is converted before, an array of which a slice is multiplied.
+// Operands in order: a factor, one that is converted before, what is updated, what is forwarded, a
+// table that is looked up, one that is converted before, an array of which a slice is multiplied.
 TEST(WholeReads, AreMultipliedOrUpdated) {
   EXPECT_THAT(Read(R"(HloModule reads
 ENTRY main {

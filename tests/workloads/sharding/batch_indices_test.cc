@@ -1,4 +1,4 @@
-// Which indices of gathers are positions.
+// Indices of gathers that are positions.
 #include "workloads/sharding/batch_indices.h"
 
 #include "tests/workloads/sharding/rules_test_util.h"

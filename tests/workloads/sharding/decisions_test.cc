@@ -77,7 +77,7 @@ TEST(Decisions, ConflictsAreCounted) {
   for (const Decision& d : DecisionsOf(m.module()).all) EXPECT_EQ(d.conflicts, d.most == 8 ? 1 : 0);
 }
 
-// As it is exported without any sharding.
+// The program is exported without any sharding.
 TEST(Decisions, AProgramOfOneDeviceHasThem) {
   hlo::TestModule m;
   Instruction* x = m.Param(F32({8, 16}));

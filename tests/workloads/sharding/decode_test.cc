@@ -16,7 +16,7 @@ hlo::pb::OpSharding Proto(const std::string& text) {
   return proto;
 }
 
-// Of one array of the given rank, with manual axes behind.
+// Returns the sharding of an array of the given rank as text, with manual axes behind.
 std::string Decoded(const std::string& text, int64_t rank, const Mesh& mesh = XY()) {
   auto decoded = DecodeOpSharding(Proto(text), F32(std::vector<int64_t>(rank, 8)), mesh);
   if (!decoded.ok()) return "error: " + Message(decoded.status());

@@ -177,7 +177,8 @@ TEST(Propagate, ThroughALoopsCarry) {
   EXPECT_THAT(ToString(m.sharded()), HasSubstr("of the carry of"));
 }
 
-// What a loop only reads is known in its body as it is before the loop. n says by which devices
+// A value that a loop only reads is known in its body as it is before the loop. n says by which
+// devices
 // channels are split, d by which its rows are, and both want x. d has it from its product, which
 // comes before the loop: so the product in the body splits rows, and n is gathered; or else all
 // that a scan reads and saves would change places.

@@ -1,4 +1,4 @@
-// Which concatenations are an array read round and round.
+// Concatenations that read an array round and round.
 #include "workloads/sharding/rules/rolls.h"
 
 #include "tests/workloads/sharding/rules_test_util.h"

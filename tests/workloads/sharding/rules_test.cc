@@ -1,4 +1,4 @@
-// Which dimensions of an op hang together, family by family.
+// Factors of operations, family by family.
 #include "tests/workloads/sharding/rules_test_util.h"
 
 namespace tpusim::sharding {

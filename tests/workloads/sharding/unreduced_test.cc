@@ -1,4 +1,4 @@
-// What stays unreduced after propagation.
+// Values that stay unreduced after propagation.
 #include "workloads/sharding/unreduced.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"

@@ -16,7 +16,7 @@ using hlo::Opcode;
 using sharding::Axes;
 using sharding::Mesh;
 
-// What a scalar made of partition-id is on one partition.
+// Returns the value on one partition of a scalar made of partition-id.
 int64_t Evaluate(const Instruction* value, int64_t partition) {
   const auto operand = [&](size_t i) { return Evaluate(value->operand(i), partition); };
   switch (value->opcode()) {

@@ -1,4 +1,4 @@
-// What a device receives when a window moves over a split dimension.
+// Data that a device receives when a window moves over a split dimension.
 #include <gtest/gtest.h>
 
 #include "workloads/spmd/emit/window.h"

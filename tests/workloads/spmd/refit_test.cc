@@ -31,7 +31,7 @@ std::vector<std::vector<int64_t>> Blocks(const Mesh& mesh, const Axes& axes, int
   return blocks;
 }
 
-// What devices have after all rounds; elements that no round gives are padding.
+// Returns what devices have after all rounds; elements that no round gives are padding.
 std::vector<std::vector<int64_t>> Done(const std::vector<std::vector<int64_t>>& before,
                                        const Refit& refit) {
   std::vector<std::vector<int64_t>> after(before.size(),
@@ -121,7 +121,7 @@ TEST(Refit, OneSenderAndOneReceiverPerRound) {
   EXPECT_EQ(refit->element_links, 2);
 }
 
-// What lies along the other half of x may be another part of another dimension.
+// The data along the other half of x may be another part of another dimension.
 TEST(Refit, DevicesThatDifferInTheRestOfAnAxisDoNotSend) {
   const Mesh mesh = MeshOf({4, 2});
   const sharding::AxisRef major_half = {0, 1, 2}, minor_half = {0, 2, 2}, y = {1, 1, 2};

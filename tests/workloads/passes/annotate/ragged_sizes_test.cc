@@ -1,4 +1,4 @@
-// What is stated about sizes that are data: its syntax, and what it means on a device.
+// Statements about sizes that are data: their syntax, and what they mean on a device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(RaggedSizesTest, Syntax) {
   }
 }
 
-// What is said of a module of so many partitions, with statements as --ragged has them.
+// Returns the records of a module of so many partitions, with statements as --ragged has them.
 absl::StatusOr<std::vector<Record>> Said(hlo::TestModule& m, int64_t partitions,
                                          const std::vector<std::string>& texts = {}) {
   const configs::Config config = configs::LoadConfig("v5e-2x4", {}).value();

@@ -29,7 +29,7 @@ TEST(FreeEarly, CopiesToTheHostDoNotWaitUntilTheyAreWantedBack) {
               ElementsAre(a, out, b, there, in, c, here, d));
 }
 
-// With one at a time the second goes when the first is over, and nothing runs before what it
+// A limit of one lets the second copy start when the first is over, and nothing runs before what it
 // waits for, in whichever order the copies were.
 TEST(FreeEarly, KeepsToTheLimit) {
   cost::SmallGraph g;

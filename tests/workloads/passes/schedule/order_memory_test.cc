@@ -55,7 +55,7 @@ ENTRY e {
             Bytes(2 * kMiB + 4 * kKiB));
 }
 
-// What is updated in place goes on living where it is; a loop takes what its body does.
+// A buffer that is updated in place stays live; a loop takes what its body does.
 TEST(OrderMemory, LoopsAndUpdatesInPlace) {
   PassText test(R"(HloModule m
 body {
