@@ -65,5 +65,5 @@ def build(candidate: Candidate) -> Program:
 
 
 def tokens(candidate: Candidate) -> float:
-    """Of one step."""
+    """Returns the tokens of one step."""
     return SEQUENCE * candidate.batch

@@ -44,7 +44,7 @@ PROJECTIONS_ON_HOST = Remat(offload=("query", "key", "value", "out"), barrier=Tr
 
 
 def rules_of(mesh: AnyMesh) -> Rules:
-    """By the names of the axes: `data` and `fsdp` share the batch, `fsdp` and `tp` the weights."""
+    """Rules by axis name: `data` and `fsdp` share the batch, `fsdp` and `tp` the weights."""
     names = mesh.axis_names
     return {
         "batch": tuple(name for name in ("data", "fsdp") if name in names),

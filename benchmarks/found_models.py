@@ -352,7 +352,7 @@ def answer_of(binary: str, file: pathlib.Path, seconds: float) -> dict[str, Any]
 
 
 def split_by(decisions: dict[str, list[str]]) -> str:
-    """What is split, by which axes."""
+    """Returns the decisions that are split, with their axes."""
     return "; ".join(f"{what} by {'+'.join(axes)}" for what, axes in decisions.items() if axes)
 
 
@@ -396,7 +396,7 @@ COLUMNS = (
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Of the table."""
+    """Returns the cells of a row of the table."""
     return (
         row["title"],
         row["config"],

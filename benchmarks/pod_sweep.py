@@ -1,4 +1,4 @@
-"""What `tpusim run` costs on whole pods, and whether its error bound holds: a sweep with limits.
+"""Measures `tpusim run` on whole pods and checks its error bound: a sweep with limits.
 
     python benchmarks/pod_sweep.py                            # exports 35 programs, runs 140 times
     python benchmarks/pod_sweep.py --exact --only 'ring*'     # and against --fold on
@@ -49,7 +49,7 @@ NEARLY_ALL, NEARLY_ALL_S = 0.95, 1.0
 WORST_S, MOST_BYTES = 3.0, 500e6
 # A bound is not wider than the larger of these: a share of the step, and times the true error.
 BOUND_OF_STEP, BOUND_OF_ERROR = 0.003, 3.0
-# Where a run is given up; of an exact one that is no failure.
+# A run is given up beyond these limits; for an exact one that is no failure.
 MOST_EXACT_S, MOST_EXACT_BYTES = 600, 4_000_000_000
 MOST_SAID = 200  # Letters of a message
 ROUNDING_NS = 0.01  # Times of reports are picoseconds in floating point
@@ -57,7 +57,7 @@ ROUNDING_NS = 0.01  # Times of reports are picoseconds in floating point
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Of one process: its report, or why there is none."""
+    """The outcome of one process: its report, or why there is none."""
 
     user_s: float
     peak_bytes: int  # At least that of the process that started it, before it became tpusim
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def error_ns(self) -> float | None:
-        """How far off the step is; None if that is not known."""
+        """The difference to the exact step; None if that is not known."""
         if self.exact is None or self.exact.step_ns is None:
             return None
         return abs(self.step_ns - self.exact.step_ns)
@@ -160,7 +160,7 @@ def run(row: Row, file: pathlib.Path, variant: str, *, exact: bool) -> Run:
 
 
 def broken_by(made: Run) -> list[str]:
-    """What a single run breaks."""
+    """Returns the limits that a single run breaks."""
     if made.failure:
         return [f"{made.name}: {made.failure}"]
     broken = []
@@ -181,7 +181,7 @@ def broken_by(made: Run) -> list[str]:
 
 
 def broken_limits(runs: Sequence[Run]) -> list[str]:
-    """What runs break, one line each."""
+    """Returns the limits that runs break, one line each."""
     quick = sum(made.user_s <= NEARLY_ALL_S for made in runs)
     broken = []
     if quick < NEARLY_ALL * len(runs):
@@ -216,7 +216,7 @@ def cells(made: Run) -> str:
 
 
 def summary(runs: Sequence[Run]) -> str:
-    """All runs in one line."""
+    """Summarises every run in one line."""
     times = sorted(made.user_s for made in runs)
     nearly_all = times[-(-round(NEARLY_ALL * 100) * len(times) // 100) - 1]
     line = (

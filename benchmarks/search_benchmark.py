@@ -1,4 +1,4 @@
-"""What a search costs beside JAX's own lowering: 64 candidates of a decoder on 256 chips.
+"""Measures a search beside JAX's own lowering: 64 candidates of a decoder on 256 chips.
 
     python benchmarks/search_benchmark.py [--workers N] [--exhaustive]
 
@@ -32,7 +32,7 @@ SPACE = ROOT / "benchmarks" / "decoder_space.py"
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Of one search."""
+    """The cost of one search."""
 
     cpu_s: float
     wall_s: float
@@ -73,7 +73,7 @@ def search(workers: int, *options: str) -> Cost:
 
 
 def _could_run(pid: int) -> int:
-    """How many processes of the search want a processor, whether others have it or not."""
+    """Returns how many processes of the search want a processor, whether others have it or not."""
     count = 0
     try:
         search = psutil.Process(pid)
@@ -86,7 +86,7 @@ def _could_run(pid: int) -> int:
 
 
 def lowering_cpu_s() -> float:
-    """Of all candidates by JAX alone, in this process."""
+    """Returns the processor time of lowering every candidate by JAX alone, in this process."""
     from tpusim.search.space import candidates
 
     from benchmarks import decoder_space
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def search_space() -> list[Any]:
-    """All candidates."""
+    """Returns every candidate."""
     from tpusim.search.space import candidates
 
     from benchmarks import decoder_space

@@ -41,7 +41,7 @@ from workloads.examples.rules import Array, Layout, spec  # noqa: E402
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Of a published decoder."""
+    """The sizes of a published decoder."""
 
     layers: int
     width: int
@@ -55,7 +55,7 @@ class Sizes:
         return 12.0 * self.layers * (attention + 3 * self.width * self.mlp * experts)
 
     def saved_bytes(self, tokens: int) -> float:
-        """What layers leave for the backward pass: their inputs, in bfloat16."""
+        """Bytes that layers leave for the backward pass: their inputs, in bfloat16."""
         return 2.0 * self.layers * self.width * tokens
 
 
@@ -72,15 +72,15 @@ PUBLISHED = (
     Sizes(80, 8192, 22_016, 64, 64),  # Llama 65B
 )
 MOST_STATE, MOST_SAVED = 4e9, 3e9  # Bytes on a device, whose HBM is 16 GiB or more
-# Of a sequence, and sequences per share of the batch. Attention that has all scores in memory at
-# once takes the first.
+# Tokens of a sequence, and sequences per share of the batch. Attention that has all scores in
+# memory at once takes the first.
 TOKENS = ((2048, 1), (2048, 2), (2048, 4), (4096, 1), (4096, 2), (8192, 1))
 QUERY_BLOCK = 512
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What the seed decides about a program."""
+    """The choices that the seed makes about a program."""
 
     sizes: Sizes
     sequence: int
@@ -91,7 +91,7 @@ class Drawn:
 
 
 def drawn(row: Row, seed: int) -> Drawn:
-    """The same for the same row and seed."""
+    """Draws the same choices for the same row and seed."""
     mesh, choose = row.mesh, random.Random(f"{seed} {row.name}")
     experts = mesh.get("expert", 1) * choose.choice((1, 2))
     tensor, holders = mesh.get("tp", 1), row.chips // mesh.get("data", 1)
@@ -121,7 +121,7 @@ def drawn(row: Row, seed: int) -> Drawn:
 
 
 def decoder(row: Row, draw: Drawn, mesh: AnyMesh) -> Program:
-    """By the names of the mesh's axes: fully sharded, tensor parallel, replicas, or all of it."""
+    """A decoder, split by the names of the mesh's axes: fully sharded, tensor parallel, or both."""
     sizes = dataclasses.asdict(draw.sizes)
     if row.kind == "unrolled":
         sizes["layers"] = draw.layers

@@ -1,4 +1,4 @@
-"""Which programs `pod_sweep.py` runs; `sweep_programs.py` says what their kinds are."""
+"""The programs that `pod_sweep.py` runs; `sweep_programs.py` describes their kinds."""
 
 import dataclasses
 import math
@@ -16,11 +16,11 @@ class Row:
 
     @property
     def chips(self) -> int:
-        """As many as devices: no slice here has two on a chip."""
+        """The number of chips, which is that of devices: no slice here has two on a chip."""
         return math.prod(self.mesh.values())
 
     def file(self, folder: pathlib.Path, seed: int) -> pathlib.Path:
-        """Where its export is kept."""
+        """The path of its export."""
         return folder / f"{self.name}.{seed}.pb"
 
 

@@ -39,7 +39,7 @@ def all_reduce(mesh: AnyMesh) -> Program:
 
 
 def all_reduce_beside_kernel(mesh: AnyMesh) -> Program:
-    """The same while each device streams 256 MiB through its vector unit."""
+    """An all-reduce while each device streams 256 MiB through its vector unit."""
     axes = mesh.axis_names
 
     def sums_beside(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:

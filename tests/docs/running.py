@@ -14,12 +14,12 @@ from tests.docs.snippets import Command, Snippet, commands, matches, snippets
 from tests.trace import trace_reader
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What commands of a reader in the source tree name.
+# Folders of the source tree that commands of a reader name.
 _OF_THE_TREE = ("benchmarks", "configs", "docs", "tools", "validation", "workloads")
 # Documents that need the TPU compiler, which is no dependency.
 OF_THE_COMPILER = frozenset({"pricing-compiler-flags.md"})
 HAS_COMPILER = importlib.util.find_spec("libtpu") is not None
-# Of one command: the longest compiles thirteen programs.
+# The limit of one command: the longest compiles thirteen programs.
 _MOST_SECONDS = 1800
 _SESSION = pathlib.Path(__file__).with_name("python_session.py")
 
@@ -46,7 +46,7 @@ class Output:
 
 @dataclasses.dataclass
 class Result:
-    """What came of a document."""
+    """The result of running a document."""
 
     outputs: list[Output] = dataclasses.field(default_factory=list)
     not_run: list[Snippet] = dataclasses.field(default_factory=list)

@@ -52,7 +52,7 @@ class FormError(Exception):
 
 
 def snippets(path: pathlib.Path) -> list[Snippet]:
-    """All that is to be run, written or compared, in order."""
+    """Returns the parts to run, write or compare, in order."""
     lines = path.read_text().splitlines()
     found: list[Snippet] = []
     remark: dict[str, str] = {}

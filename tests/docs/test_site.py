@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "tools" / "docs" / "mkdocs.yml"
 # Modules that are functions, too: of them the function is shown.
 CALLABLE = ("calibrate", "export", "flags", "search")
-# What a browser fetches without being asked, from another host.
+# Sources that a browser fetches without being asked, from another host.
 FETCHED = re.compile(
     r"""<(?:script|img|iframe)[^>]*\ssrc=["'](?:https?:)?//"""
     r"""|<link[^>]*rel=["']stylesheet["'][^>]*href=["'](?:https?:)?//"""

@@ -1,4 +1,4 @@
-"""What README, guide and tutorials tell readers to type works, and prints what they show."""
+"""Commands and snippets of README, guide and tutorials work and print what they show."""
 
 import collections
 import pathlib

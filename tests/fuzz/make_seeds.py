@@ -30,7 +30,7 @@ from jax.sharding import PartitionSpec as P
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
 HERE = pathlib.Path(__file__).parent / "seeds"
 BINARY = os.environ.get("TPUSIM_BINARY", "build/tpusim")
-# What takes most of a text and tells no stage anything.
+# Metadata take most of a text and tell no stage anything.
 METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 
@@ -248,7 +248,7 @@ def copy_kernel(lengths, source, out, buffer, semaphore):
     out[...] = buffer[...]
 
 
-# How their calls are made, and of what.
+# The kernels, with the function that calls them and its arguments.
 KERNELS: dict[str, tuple[Callable, list[jax.ShapeDtypeStruct]]] = {
     "matmul": (
         pl.pallas_call(

@@ -21,10 +21,10 @@ ON_EIGHT_DEVICES = [
 ]
 
 
-# Of the last example only: the largest take hundreds of megabytes.
+# Keeps the last example only: the largest take hundreds of megabytes.
 @functools.lru_cache(maxsize=1)
 def reference(name: str) -> tuple[oracle.PerDevice, oracle.PerDevice]:
-    """What each device gets in and gives out."""
+    """Returns the inputs and outputs of each device."""
     example = EXAMPLES[name]
     function, arguments = example(example.concrete_mesh(jax.devices()))
     return oracle.reference(function, arguments, ranges=example.ranges)

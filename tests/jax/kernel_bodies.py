@@ -1,4 +1,4 @@
-"""What the simulator reads in the bodies of Pallas kernels: `tpusim kernel --body`."""
+"""Reads what the simulator finds in the bodies of Pallas kernels: `tpusim kernel --body`."""
 
 import base64
 import dataclasses
@@ -36,7 +36,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What may run side by side."""
+    """Operations that may run side by side."""
 
     flops: int
     transcendentals: int
@@ -56,7 +56,7 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Body:
-    """What one call does on one device, less what its loops add."""
+    """The work of one call on one device, less what its loops add."""
 
     flops: int
     transcendentals: int
@@ -65,7 +65,7 @@ class Body:
     products: tuple[Product, ...]
     stages: tuple[Stage, ...]
     loops: tuple[Loop, ...]
-    # Of a whole kernel.
+    # The whole kernel.
     name: str = ""
     unpriced: str = ""
     grid: tuple[int, ...] = ()
@@ -76,7 +76,7 @@ class Body:
 def bodies(
     workload: tpusim.Workload | pathlib.Path, name: str = "*", options: tuple[str, ...] = ()
 ) -> tuple[Body, ...]:
-    """Of the Pallas calls of a program; on v5e if it names no slice."""
+    """Returns the bodies of the Pallas calls of a program; on v5e if it names no slice."""
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(workload, tpusim.Workload):
             path = pathlib.Path(folder) / "w.pb"
@@ -93,14 +93,14 @@ def bodies(
 
 
 def exported(function: Any, *arguments: Any, **options: Any) -> tuple[Body, ...]:
-    """Of a function of JAX."""
+    """Returns the bodies of a function of JAX."""
     workload = tpusim.export(function, *arguments, **{"path": None, **options})
     assert workload.kernels == (), "the exporter states nothing by itself"
     return bodies(workload)
 
 
 def with_another_operation(workload: tpusim.Workload, name: str, another: str) -> tpusim.Workload:
-    """As if kernels had an operation of another dialect's future: a name that is as long."""
+    """Renames an operation as another dialect's future might: to a name that is as long."""
 
     def renamed(call: re.Match[bytes]) -> bytes:
         body = base64.b64decode(call[2])

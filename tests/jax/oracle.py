@@ -37,10 +37,11 @@ PerDevice = list[list[np.ndarray]]
 # the narrow types, intermediate results that one side rounds and the other one keeps.
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 
-# For `tpusim compile --passes`: without what rounds as products do on TPUs, but not on CPUs.
+# Passes for `tpusim compile --passes`: without what rounds as products do on TPUs, but not on CPUs.
 EXACT_PASSES = "-round-before-exchange"
 
-# Of HloModuleProto; dropped are schedule, aliasing, entry shardings, device assignment, donors.
+# Fields of HloModuleProto; dropped are schedule, aliasing, entry shardings, device assignment,
+# donors.
 _COMPUTATIONS, _DROPPED = 3, (7, 8, 12, 14, 15, 18)
 _INSTRUCTIONS = 2  # of HloComputationProto
 # HloInstructionProto: sharding, and the four places where replica groups have lived.
@@ -162,7 +163,7 @@ def random_array(
 
 
 def shards_of(array: jax.Array) -> list[np.ndarray]:
-    """What each of jax.devices() holds of it."""
+    """Returns the shard of each of jax.devices()."""
     # A copy: the array may be donated.
     by_device = {s.device: np.array(s.data) for s in array.addressable_shards}
     return [by_device[d] for d in jax.devices()]

@@ -1,4 +1,4 @@
-"""What random programs are made with: values, steps, and the draft that a maker adds to.
+"""Parts of random programs: values, steps, and the draft that a maker adds to.
 
 A maker is a function of a draft. It looks at the values that exist, picks operands and returns a
 step, or None if nothing fits; `@maker` registers it. Makers are in `random_elementwise`,
@@ -32,7 +32,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 12, 13, 16, 16, 18, 24, 32)
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """What is known of a value while the program is made."""
+    """Facts about a value while the program is made."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -72,7 +72,7 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a step runs: on a mesh, and whether constraints count there."""
+    """The place of a step: on a mesh, and whether constraints count there."""
 
     mesh: AnyMesh
     constrains: bool = True
@@ -134,7 +134,7 @@ def random_spec(
 
 
 def constrained(place: Place, value: Any, spec: PartitionSpec) -> Any:
-    """With a sharding, where shardings count."""
+    """Constrains the sharding, where shardings count."""
     if not place.constrains:
         return value
     around = jax.sharding.get_abstract_mesh()  # in a region: some axes are manual
@@ -166,7 +166,7 @@ class Draft:
         self.preferred: int | None = None
 
     def inner(self, values: Sequence[Value], taken: Sequence[str] = ()) -> "Draft":
-        """Of a body whose parameters look like these."""
+        """Returns the draft of a body whose parameters look like these."""
         taken = (*self.taken, *taken)
         return Draft(self.random, self.mesh, values, self.depth + 1, self.explicit, taken)
 
@@ -183,7 +183,7 @@ class Draft:
         return choose(self.random, options)
 
     def size(self, limit: int = 40) -> int:
-        """Of a dimension: some that eight devices divide, many that they do not."""
+        """Draws a size of a dimension: some that eight devices divide, many that they do not."""
         one = self.choose(SIZES) if self.chance(0.8) else self.integer(1, 41)
         return min(int(one), limit)
 
@@ -278,7 +278,7 @@ class Draft:
         return len(self.values) - 1
 
     def garbage(self, value: Value) -> Any:
-        """What padding holds."""
+        """Returns the value that padding holds."""
         if value.is_float:
             return self.choose([np.nan, np.inf, -np.inf, 1e4, -1e4])
         if value.is_int:

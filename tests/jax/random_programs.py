@@ -170,7 +170,7 @@ def make(seed: int, only: Sequence[str] = ()) -> RandomProgram:
 
 
 def reference(program: RandomProgram, seed: int) -> tuple[oracle.PerDevice, oracle.PerDevice]:
-    """What each device gets in and gives out."""
+    """Returns the inputs and outputs of each device."""
     random = np.random.default_rng(seed)
     mesh = program.concrete_mesh()
     place = Place(mesh, constrains=False)
@@ -215,7 +215,7 @@ def reference(program: RandomProgram, seed: int) -> tuple[oracle.PerDevice, orac
 
 
 def check(actual: oracle.PerDevice, expected: oracle.PerDevice) -> None:
-    """As `oracle.check`; infinities and the like must be at the same places."""
+    """Checks like `oracle.check`; infinities and NaNs must be at the same places."""
     finite: tuple[oracle.PerDevice, oracle.PerDevice] = ([], [])
     for number, (values, wanted) in enumerate(zip(actual, expected, strict=True)):
         pairs = []
@@ -292,7 +292,7 @@ def verify(
 def judge(
     program: RandomProgram, seed: int, binary: str, directory: pathlib.Path, stage: str
 ) -> None:
-    """The same of any program; the seed makes its arguments."""
+    """Checks any program; the seed makes its arguments."""
     module = compiled(program, binary, directory, stage)
     inputs, expected = reference(program, seed)
     try:

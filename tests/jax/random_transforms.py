@@ -104,7 +104,7 @@ def jitted(draft: Draft) -> Step | None:
 
 @composite
 def gradient(draft: Draft) -> Step | None:
-    """What comes back through a body, perhaps recomputing it."""
+    """Makes a step of the gradient of a body, perhaps with recomputation."""
     made = single(draft, lambda v: v.dtype == jnp.float32 and v.rank > 0, draft.integer(1, 4))
     if made is None:
         return None

@@ -32,7 +32,7 @@ def matmul(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def fails_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
-    """As `matmul`, but not on every mesh."""
+    """Makes `matmul`, but fails on one mesh."""
     if candidate.mesh == (2, 4):
         raise ValueError("this mesh is not for it")
     return matmul(candidate)
@@ -63,7 +63,7 @@ def mlp(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def unsharded_mlp(candidate: Candidate) -> tuple[Any, ...]:
-    """The same, of one device."""
+    """Makes an MLP for one device."""
     up, down, x = (
         jax.ShapeDtypeStruct(shape, jnp.bfloat16)
         for shape in ((512, candidate.width), (candidate.width, 512), (1024, 512))
@@ -72,7 +72,7 @@ def unsharded_mlp(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def marked(candidate: Candidate) -> tuple[Any, ...]:
-    """As `matmul`; says in the folder `candidate.folder` who works on it.
+    """Makes `matmul`, and marks in the folder `candidate.folder` who works on it.
 
     From the third on it waits as long as the folder has a hidden file `.held`.
     """
@@ -86,12 +86,12 @@ def marked(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def marks_in(folder: pathlib.Path) -> list[pathlib.Path]:
-    """What `marked` left, in order."""
+    """Returns the marks that `marked` left, in order."""
     return sorted(folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def forever_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
-    """As `marked`; one takes ten minutes."""
+    """Makes `marked`, but takes ten minutes on one mesh."""
     built = marked(candidate)
     if candidate.mesh == (2, 4):
         time.sleep(600)

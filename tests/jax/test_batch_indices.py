@@ -73,7 +73,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         (((16, 16), "float32", P("y")),),
         0,
     ),
-    # What asks for nothing is whole, as JAX's compiler leaves it.
+    # Values that nothing constrains are whole, as JAX's compiler leaves them.
     # The labels and what was looked up, [8, 4] each, are less than the gradient, [8, 4, 32].
     "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 2),
     "diagonal_whole": (

@@ -18,7 +18,7 @@ X = jax.ShapeDtypeStruct((64, 128), jnp.float32, sharding=NamedSharding(MESH, P(
 
 
 def on_host(value: Any) -> Any:
-    """What is called back; never, while exporting."""
+    """Fails: nothing is called back while exporting."""
     raise AssertionError("called back")
 
 

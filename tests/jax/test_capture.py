@@ -182,7 +182,7 @@ def test_pjit_with_explicit_shardings(path: pathlib.Path):
 
 
 def replica_step(x: jax.Array) -> jax.Array:
-    """What each device does."""
+    """Computes the step of each device."""
     return jax.lax.pmean(x * 2, "replica")
 
 

@@ -15,7 +15,7 @@ SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 
 
 def exported(folder: pathlib.Path, *arguments: str) -> tuple[str, str, float, float]:
-    """What it prints on either stream, its seconds of a processor, and the most bytes."""
+    """Returns both streams that it prints, its processor seconds, and the most bytes."""
     path = str(ROOT / "tools" / "python")
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -123,7 +123,7 @@ def test_checkpoints_are_not_written(tmp_path: pathlib.Path):
 
 
 def test_a_reader_that_leaves(tmp_path: pathlib.Path):
-    """As `... | head -1` does."""
+    """A reader that leaves early, like `... | head -1`."""
     (tmp_path / "train.py").write_text("for n in range(100_000):\n    print(n)\n")
     read, write = os.pipe()
     os.close(read)

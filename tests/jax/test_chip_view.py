@@ -1,4 +1,4 @@
-"""What programs see of the devices while they are exported."""
+"""Devices as programs see them while they are exported."""
 
 import json
 import pathlib

@@ -48,7 +48,7 @@ if __name__ == "__main__":
     step(jnp.ones(4))
 """
 
-# Where its functions are defined: at their decorators.
+# Lines that define its functions: those of their decorators.
 STEP, EVALUATE = (
     SCRIPT[: SCRIPT.index(f"@jax.jit\ndef {name}")].count("\n") + 1 for name in ("step", "evaluate")
 )

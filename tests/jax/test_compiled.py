@@ -33,7 +33,7 @@ def product(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def arguments(mesh: Mesh | AbstractMesh) -> tuple[jax.ShapeDtypeStruct, ...]:
-    """Of `product`, rows over x, columns over y, which needs collectives."""
+    """Returns arguments of `product`, rows over x, columns over y, which needs collectives."""
     left, right = NamedSharding(mesh, P("x", "y")), NamedSharding(mesh, P("x", "y"))
     return (
         jax.ShapeDtypeStruct((1024, 1024), jnp.bfloat16, sharding=left),
@@ -47,7 +47,7 @@ def scheduled(workload: tpusim.Workload) -> bool:
 
 
 def opcodes(workload: tpusim.Workload) -> list[str]:
-    """Of all instructions of a module."""
+    """Returns the opcodes of a module's instructions."""
     computations = hlo.Module(workload.hlo_module).computations.values()
     return sorted(i.opcode for c in computations for i in c.instructions)
 
@@ -85,7 +85,7 @@ def test_the_wheel_is_asked_for(monkeypatch: pytest.MonkeyPatch):
         ("v7x-2x2x1", "tpu7x:2x2x1", {}),
         ("v7x-1x1x1", "tpu7x:1x1x1", {"chips_per_host_bounds": [1, 1, 1]}),
         ("2x(v5p-2x2x2)", "v5p:2x2x2", {"num_slices": 2}),
-        # What these names mean the simulator says.
+        # The simulator says what these names mean.
         ("v5e-8", "v5e:2x4", {}),
         ("v5litepod-16", "v5e:4x4", {}),
         ("v4-32", "v4:2x2x4", {"chip_config_name": "megacore"}),

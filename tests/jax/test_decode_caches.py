@@ -1,4 +1,4 @@
-"""What a step of decoding moves of its caches, in the forms that programs have them in.
+"""Traffic of the caches of a decoding step, in the forms that programs write them in.
 
 Caches are larger than VMEM and all else is small, so that HBM bytes count how often a cache is read
 or written. The TPU compiler's own program of the same forms is `decode_*` in `validation/compiler`:

@@ -44,7 +44,7 @@ def weights_of(model: Decoder, mesh: AnyMesh) -> Weights:
 
 
 def tokens() -> tuple[jax.Array, jax.Array]:
-    """Of a batch, and those wanted next."""
+    """Returns the tokens of a batch, and their successors."""
     random = np.random.default_rng(1)
     drawn = random.integers(0, MODEL.vocabulary, (MODEL.batch, MODEL.sequence + 1))
     return jnp.asarray(drawn[:, :-1], jnp.int32), jnp.asarray(drawn[:, 1:], jnp.int32)
@@ -88,7 +88,7 @@ def weights(mesh: jax.sharding.Mesh) -> Weights:
 
 @pytest.fixture(scope="module")
 def plain(mesh: jax.sharding.Mesh, weights: Weights) -> tuple[float, Weights]:
-    """What the model without any switch computes."""
+    """Returns loss and gradients of the model without any switch."""
     return step(MODEL, mesh, weights)
 
 

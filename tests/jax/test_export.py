@@ -149,7 +149,7 @@ def test_keyword_arguments_reach_the_function():
 
 def test_coordinates_of_tpu_devices_are_kept():
     class Device:
-        """As much of a TPU device as a mesh looks at."""
+        """The part of a TPU device that a mesh reads."""
 
         platform = device_kind = "tpu"
         process_index = 0

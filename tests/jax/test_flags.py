@@ -49,7 +49,7 @@ def products(count: int) -> Callable[[jax.Array], jax.Array]:
 
 
 def build() -> tuple[Any, ...]:
-    """What is compiled: by the fake as it is."""
+    """Returns the program that the fake compiles."""
     return products(4), (X,)
 
 
@@ -66,7 +66,7 @@ class Inline:
         return future
 
 
-# What the fake compiles to, in products: each of the first two helps, both help more.
+# The matmuls of the fake's modules: each of the first two settings helps, both help more.
 _FEWER = {"xla_a": 1, "xla_b": 1}
 
 
@@ -103,7 +103,7 @@ SETTINGS_OF_THE_FAKE = [
 
 @pytest.fixture
 def found(compiled: list[dict[str, Any]], binary: str) -> Any:
-    """What the fake's settings do."""
+    """Searches the settings of the fake."""
     return tpusim.flags(
         build, config=CONFIG, settings=SETTINGS_OF_THE_FAKE, engine=Inline(), progress=False
     )
@@ -214,7 +214,7 @@ def test_settings_of_the_table():
     ("module", "collectives"),
     [
         ("v5e-4x2/all_gather", {"all-gather sync": 1}),
-        # By the SparseCores: a call that is started and waited for.
+        # SparseCores run it: a call that is started and waited for.
         ("v7x-2x2x1/all_gather", {"all-gather async": 1}),
         ("v5e-4x2/ring_shift", {"collective-permute async": 1}),
         # A reduce-scatter inside of a kernel.

@@ -39,8 +39,8 @@ NAMES = [
     "ring_attention",
     "pipeline",
 ]
-# Of each program: the best, and the best of those that settle conflicts otherwise or have other
-# meshes, so that constraints are run as well.
+# Choices of each program: the best, and the best of those that settle conflicts otherwise or have
+# other meshes, so that constraints are run as well.
 MOST = 3
 
 
@@ -56,7 +56,7 @@ def several(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def search(binary: str, file: pathlib.Path) -> dict[str, Any]:
-    """What is found in a short time; on a busy machine it takes longer until there is something."""
+    """Searches for a short time; on a busy machine until there is a result."""
     for seconds in ("2", "8", "32"):
         limits = ("--all", "--seconds", seconds, "--jobs", "1")
         command = [binary, "shard", str(file), *limits, "--json"]
@@ -74,7 +74,7 @@ def compiled(binary: str, file: pathlib.Path, *words: str) -> str:
 
 
 def results_of(sharded: str) -> list[list[list[str]]]:
-    """By result, by dimension, the axes: of the entry's root in `--emit sharded`."""
+    """Returns axes by result and dimension, of the entry's root in `--emit sharded`."""
     entry = sharded[sharded.index("\nENTRY") :]
     (text,) = re.findall(r"ROOT .*?, sharding=(.*?)  //", entry)
     return [
@@ -84,7 +84,7 @@ def results_of(sharded: str) -> list[list[list[str]]]:
 
 
 def placed(mesh: Mesh, value: np.ndarray, dims: list[list[str]]) -> list[np.ndarray]:
-    """By device its shard, also where the axes do not divide the dimension."""
+    """Returns the shard of each device, also where the axes do not divide the dimension."""
     spec = PartitionSpec(*(tuple(axes) or None for axes in dims))
     indices = NamedSharding(mesh, spec).devices_indices_map(value.shape)
     return [value[indices[device]] for device in jax.devices()]
@@ -117,7 +117,7 @@ def test_found_shardings_compute_the_same(name: str, binary: str, tmp_path: path
 
 
 def computed(function: Any, arguments: Any, example: Example) -> tuple[list[int], list, list]:
-    """Which arguments the program keeps, whole values of all, and of the results."""
+    """Returns indices of the arguments that the program keeps, their values, and the results."""
     random = np.random.default_rng(0)
     lowered = function.lower(*arguments)
     leaves, tree = jax.tree.flatten(tuple(arguments))

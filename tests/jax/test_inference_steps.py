@@ -206,7 +206,7 @@ def test_tensor_parallel_decoding_is_the_forward_pass(share: float) -> None:
 
 
 def test_drawn_tokens_are_among_the_likeliest() -> None:
-    """Of shares 1/2, 1/4, 1/8, 1/8 only the first two are drawn if 0.7 is enough, as 2 to 1."""
+    """Only the first two of shares 1/2, 1/4, 1/8, 1/8 are drawn if 0.7 is enough, as 2 to 1."""
     logits = jnp.broadcast_to(jnp.log(jnp.array([1 / 8, 1 / 2, 1 / 8, 1 / 4])), (2000, 4))
     sampling = tensor_parallel.Sampling(temperature=1.0, share=0.7)
     drawn_tokens = tensor_parallel.sample(sampling, logits, jnp.arange(4, dtype=jnp.uint32))

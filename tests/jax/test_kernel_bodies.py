@@ -43,7 +43,7 @@ def raw(workload: tpusim.Workload, folder: pathlib.Path) -> pathlib.Path:
 
 
 def text(binary: str, program: pathlib.Path, folder: pathlib.Path, *options: str) -> pathlib.Path:
-    """What one device executes, as HLO text."""
+    """Returns the program of one device as HLO text."""
     path = folder / "text.hlo"
     command = [binary, "compile", str(program), "--emit", "partitioned", *options]
     subprocess.run([*command, "--print-large-constants", "-o", str(path), "--quiet"], check=True)
@@ -107,7 +107,7 @@ def test_kernels_that_come_with_jax(binary: str, tmp_path: pathlib.Path, program
 
 
 def test_hlo_text_is_enough(binary: str, tmp_path: pathlib.Path) -> None:
-    """What another compiler's text says of a kernel is its body."""
+    """A kernel in the text of another compiler has its body."""
     path = ROOT / "validation/workloads/pallas_block_sparse_matmul.pb.gz"
     on = ("--config", tpusim.Workload.load(path).config or "v5e-1x1")
     report = tmp_path / "report.json"

@@ -19,7 +19,7 @@ When = Callable[[jax.Array], Callable]
 
 
 def price(body: Callable, *, scalars: int = 4, grid: int = GRID) -> Body:
-    """Of a kernel with scalars that are data, a block of x, and a block of the result."""
+    """Prices a kernel with scalars that are data, a block of x, and a block of the result."""
 
     def call(numbers, x):
         return pl.pallas_call(

@@ -20,12 +20,12 @@ from tests.jax import kernel_bodies
 from tests.jax.kernel_bodies import Block, Body, bodies, exported
 
 ROWS = 1024
-# Of f32[ROWS, 128].
+# Bytes of a row of f32[ROWS, 128].
 ROW_BYTES = 128 * 4
 
 
 def copies(body: Callable, *, grid: int = 1, window: int = 256, path=None) -> Body:
-    """Of a kernel with scalars that are data, x in HBM, and a buffer of `window` rows."""
+    """Prices a kernel with scalars that are data, x in HBM, and a buffer of `window` rows."""
 
     def call(numbers, x):
         return pl.pallas_call(

@@ -1,4 +1,4 @@
-"""What the passes leave of a program, run by XLA, computes what JAX computes.
+"""A program after all passes, run by XLA, computes what JAX computes.
 
 The module after all passes in its executable form (`--emit executable`): fusions expanded,
 asynchronous pairs joined. Random programs here, examples in `test_examples.py`; a longer run:

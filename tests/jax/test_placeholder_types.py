@@ -34,7 +34,7 @@ SHAPE = (1024, 1024)
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What arrays are made of."""
+    """The inputs of which arrays are made."""
 
     mesh: Mesh
 
@@ -54,7 +54,7 @@ class Given:
 
     @functools.cached_property
     def host(self) -> NamedSharding:
-        """The same, in memory of the host."""
+        """This sharding in memory of the host."""
         return self.sharding("x", "y").with_memory_kind("pinned_host")
 
     def keys(self, *spec: Any) -> jax.Array:
@@ -81,7 +81,7 @@ def layer(given: Given) -> Any:
     return make()
 
 
-# By name: what gives the array, or several.
+# Makers by name: functions that return an array, or several.
 MAKERS: dict[str, Callable[[Given], Any]] = {
     "ones": lambda g: g.ones,
     "arange": lambda g: jnp.arange(1 << 19),
@@ -184,13 +184,13 @@ CONTEXTS: dict[str, Callable[[Mesh], contextlib.AbstractContextManager[Any]]] = 
 
 
 def types(value: Any) -> list[tuple[Any, str]]:
-    """Of all arrays: what JAX compares, and what it prints."""
+    """Returns types of every array: as JAX compares them, and as it prints them."""
     avals = [jax.typeof(leaf) for leaf in jax.tree.leaves(value)]
     return [(aval, aval.str_short(True, True)) for aval in avals]
 
 
 def made(mesh: Mesh, context: str, looked_at: Callable[[Any], Any]) -> dict[str, Any]:
-    """What is seen of what each maker makes; the type of an error where JAX allows none."""
+    """Returns what is seen of each maker's array; the type of an error where JAX allows none."""
     found = {}
     for name, make in MAKERS.items():
         with CONTEXTS[context](mesh):
@@ -271,7 +271,7 @@ def test_types_are_those_of_arrays(
 
 
 def all_examples() -> list[Any]:
-    """Those for the devices there are; the types of most have nothing but the mesh."""
+    """Returns the examples for the devices there are; most types have nothing but the mesh."""
     return [
         name if example.explicit else pytest.param(name, marks=pytest.mark.long)
         for name, example in EXAMPLES.items()
@@ -281,7 +281,7 @@ def all_examples() -> list[Any]:
 
 @pytest.mark.parametrize("name", all_examples())
 def test_types_of_examples(name: str, tmp_path: pathlib.Path):
-    """Of arguments, and of what the step returns."""
+    """Types of arguments and results equal those of JAX."""
     example = EXAMPLES[name]
     function, described = example(example.concrete_mesh(jax.devices()))
     traced = function.trace(*described)

@@ -1,4 +1,4 @@
-"""What a captured script calls before its step: nothing is executed, and everything goes on."""
+"""Calls of a captured script before its step: nothing is executed, and everything continues."""
 
 import contextlib
 import functools
@@ -217,7 +217,7 @@ def test_what_is_known_is_computed(path: pathlib.Path):
 
 
 def test_a_table_that_the_function_closes_over(path: pathlib.Path):
-    """Is in the module, as it would be; what is not known is not zero there."""
+    """A table is in the module, as it would be; elements that are not known are not zero there."""
     # 2^19 numbers. Those below 128 take a byte in the module, others two: 128 of 1000, and 127 of
     # the 251 that stand for what is not known.
     for of, size in ((lambda t: t, 981_466), (double, 783_000)):

@@ -97,7 +97,7 @@ class Program:
         return P(*entries)
 
     def __call__(self, *arguments: jax.Array) -> list[jax.Array]:
-        """What JAX traces: the last value and up to two others."""
+        """Returns the last value and up to two others, for JAX to trace."""
         random = np.random.default_rng([self.seed, 1])
         values = list(arguments)
         steps = list(STEPS.values())

@@ -77,7 +77,7 @@ def program(
 
 
 def policy_of(choice: dict[str, str]) -> Any:
-    """What JAX calls it; None keeps nothing."""
+    """Returns the policy of JAX; None keeps nothing."""
     names = {p: [n for n in choice if choice[n] == p] for p in POLICIES}
     policies = jax.checkpoint_policies
     if not names["offloaded"]:

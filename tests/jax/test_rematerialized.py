@@ -1,4 +1,4 @@
-"""What is computed again for lack of memory is what was computed before."""
+"""Values that are recomputed for lack of memory equal those computed before."""
 
 import json
 import pathlib

@@ -72,7 +72,7 @@ def in_a_shell(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedPro
 
 @pytest.fixture
 def own_process(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a script does to the process, or its loading, ends with the test."""
+    """Undoes at the end of a test what a script, or loading it, does to the process."""
     jax.devices()  # Settled before a script asks for others.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])

@@ -78,7 +78,7 @@ class NothingToDo:
     """An engine for a search whose store has everything."""
 
     def submit(self, function: Any, *arguments: Any) -> Any:
-        """Is not called."""
+        """Fails: the engine is not called."""
         pytest.fail(f"{function.__name__} again")
 
 

@@ -36,7 +36,7 @@ def struct(*shape: int) -> jax.ShapeDtypeStruct:
 
 
 def blocks_of(kernel: Body) -> set[int]:
-    """How many blocks it multiplies, by each kind of product."""
+    """Returns the numbers of blocks that the kernel multiplies, by kind of product."""
     return {product.count for product in kernel.products}
 
 

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAMS = HERE / "programs"
 POISONED = BINARY.parent / "tests" / "tpusim_poisoned"
-# What depends on data.
+# Trip counts of loops that depend on data.
 TRIPS = ("--trip-count", "*=4")
 EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb.gz"))
 PACKAGES = sorted(PROGRAMS.glob("*.pb.gz"))

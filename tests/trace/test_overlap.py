@@ -15,8 +15,8 @@ import subprocess
 import pytest
 import trace_reader
 
-# Of what is saved; the largest difference, 18 %, is that of the SparseCores' sums: they take longer
-# beside compute than alone.
+# The tolerance as a share of what is saved; the largest difference, 18 %, is that of the
+# SparseCores' sums: they take longer beside compute than alone.
 TOLERANCE = 0.2
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ class Step:
     flights: dict[str, Flight]
 
     def of(self, *kinds: str) -> Flight:
-        """Of all these kinds together."""
+        """Joins the flights of these kinds."""
         some = [self.flights[kind] for kind in kinds if kind in self.flights]
         return Flight(*(sum(getattr(f, part) for f in some) for part in Flight.__annotations__))
 
@@ -86,8 +86,8 @@ def simulate(binary: str, folder: pathlib.Path, name: str, *options: str) -> Ste
     return Step(json.loads(report.read_text())["step_time_ns"], flights)
 
 
-# How much of the transfers of these kinds must be hidden: what stays exposed is the first transfer
-# and the last, which nothing runs beside, or what no compute is left for.
+# The share of transfers of these kinds that must be hidden: what stays exposed is the first
+# transfer and the last, which nothing runs beside, or what no compute is left for.
 CASES = [
     # Keys and values go round while a part of the attention is computed.
     ("ring_attention_large", ("collective-permute",), 0.99),
@@ -127,7 +127,7 @@ def test_transfers_hide_and_the_step_is_shorter_by_that(
 def test_sums_of_gradients_wait_where_no_sparse_core_runs_them(
     binary: str, tmp_path: pathlib.Path
 ) -> None:
-    """The same program on v5e: all-reduces are synchronous, as the TPU compiler leaves them."""
+    """All-reduces of the program are synchronous on v5e, as the TPU compiler leaves them."""
     step = simulate(binary, tmp_path, "data_parallel_layers_large", "--config", "v5e-4x4")
     sums = step.of("all-reduce")
     assert sums.count > 1

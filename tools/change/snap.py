@@ -38,7 +38,7 @@ EQUAL, DIFFERENT, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 @dataclasses.dataclass
 class Snapshot:
-    """What programs took and compiled to with one binary."""
+    """Figures and digests of programs with one binary."""
 
     build: str  # digest of the binary
     programs: dict[str, Row]

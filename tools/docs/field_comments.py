@@ -45,7 +45,7 @@ def _fields(
 
 
 def _comment(cls: griffe.Class, field: ast.AnnAssign) -> str:
-    """What a comment says of a field; "" if there is none."""
+    """Returns the comment on a field; "" if there is none."""
     lines = cls.lines_collection[cls.filepath]
     _, sign, behind = lines[field.end_lineno - 1][field.end_col_offset :].partition("#")
     if sign:

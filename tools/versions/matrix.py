@@ -32,9 +32,9 @@ PROGRAMS = {
     "flax_step": "Flax NNX step",
 }
 _FOLDER = pathlib.Path(__file__).parent / "programs"
-# Of a program; they take a few.
+# The limit of a program; they take a few seconds.
 _SECONDS = 300
-# Of step times of one program with several versions.
+# The tolerance of step times of one program with several versions.
 _TOLERANCE = 0.01
 
 
@@ -52,13 +52,13 @@ class Environment:
 
     @property
     def folder(self) -> pathlib.Path:
-        """Where it is."""
+        """The folder of the environment."""
         suffix = "" if self.python == PYTHONS[0] else f"-python{self.python}"
         return ROOT / "build" / "venvs" / f"jax-{self.jax}{suffix}"
 
     @property
     def requirements(self) -> list[str]:
-        """What pip installs."""
+        """The packages that pip installs."""
         return [f"jax=={self.jax}", f"jaxlib=={self.jax}", f"flax=={self.flax}", "optax"]
 
     def interpreter(self) -> pathlib.Path:
@@ -78,7 +78,7 @@ class Environment:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Of a program: its step time, or the last line of what it said when it failed."""
+    """The outcome of a program: its step time, or the last line that it printed when it failed."""
 
     nanoseconds: float | None
     error: str = ""
@@ -93,7 +93,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """For the table."""
+        """The text for the table."""
         if self.nanoseconds is None:
             return f"fails: {self.error}".replace("|", "\\|")
         return "passes"
@@ -121,7 +121,7 @@ def interpreter(python: str) -> str | None:
 
 
 def environments(versions: Sequence[str] = tuple(TESTED)) -> Iterator[Environment]:
-    """What is tested: every version, and the newest with every Python."""
+    """Yields what is tested: every version, and the newest with every Python."""
     for jax in versions:
         yield Environment(jax, PYTHONS[0])
         if jax == list(TESTED)[-1]:
@@ -195,7 +195,7 @@ missing. What differs between those that are tested:
 * Before 0.10 the body of a Pallas kernel does not name it: its loops on data are `main/loop.0`, and
   so on (`--trip-count 'main/*=N'`).
 * Before 0.9 a function that was pmapped before the block of `tpusim.capture` began is not seen: JAX
-  partitions it in a way of its own, unless `jax_pmap_shmap_merge` is set.
+  partitions it in its own way, unless `jax_pmap_shmap_merge` is set.
 * Before 0.10, where no sharding of a result is stated, a program on a mesh is compiled (but not
   executed) to find those that XLA chooses; later they are propagated, which takes less time.
 
@@ -205,7 +205,7 @@ missing. What differs between those that are tested:
 
 
 def run(versions: Sequence[str]) -> tuple[Rows, list[str]]:
-    """All programs in all environments, one by one, and the Pythons that are not there.
+    """Runs the programs in all environments, one by one; also returns the missing Pythons.
 
     The newest version comes first: the others are compared with it.
     """

@@ -93,7 +93,7 @@ def fnv(ids):
 
 
 def make_mesh(mesh, listed):
-    """What jax.make_mesh does with the devices; None where it refuses."""
+    """Returns what jax.make_mesh does with the devices; None where it refuses."""
     first = listed[: math.prod(mesh)]
     splits = first[0].device_kind in (mesh_utils._TPU_V5_LITE, mesh_utils._TPU_V5E)
     try:

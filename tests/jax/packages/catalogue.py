@@ -20,11 +20,11 @@ class Program:
     name: str
     package: str
     config: str
-    # Of `tpusim run`: what depends on data.
+    # Options of `tpusim run` for what depends on data.
     options: tuple[str, ...] = ()
-    # Of the message with which tpusim refuses it.
+    # The message with which tpusim refuses it.
     refused: str = ""
-    # What looks odd in the result, and why.
+    # A remark on what looks odd in the result, and why.
     remark: str = ""
 
     def export(self, path: pathlib.Path) -> tpusim.Workload:

@@ -28,7 +28,7 @@ def shaped(
 
 
 def abstract(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function would give, as shapes."""
+    """Returns the shapes of the function's results."""
     return jax.eval_shape(function, *arguments)
 
 
@@ -38,12 +38,12 @@ def key() -> jax.Array:
 
 
 def replicated(tree: Any, over: AbstractMesh) -> Any:
-    """All leaves whole on every device."""
+    """Returns the tree with every leaf whole on every device."""
     return jax.tree.map(lambda leaf: shaped(over, leaf.shape, leaf.dtype), tree)
 
 
 def batched(tree: Any, over: AbstractMesh, axis: Any = "data") -> Any:
-    """All leaves split along their first dimension."""
+    """Returns the tree with every leaf split along its first dimension."""
     return jax.tree.map(lambda leaf: shaped(over, leaf.shape, leaf.dtype, axis), tree)
 
 

@@ -40,7 +40,7 @@ ELEMENTWISE = frozenset(
     ]
 )
 PRODUCTS = frozenset(["convolution fusion", "convolution"])
-# Of loops and branches the operations inside are counted.
+# Loops and branches, whose inner operations are counted.
 CONTROL = frozenset(["while", "conditional", "call"])
 
 HEAD = """# Programs of public packages
@@ -128,7 +128,7 @@ def row(program: catalogue.Program, report: dict[str, Any]) -> str:
 
 
 def total(report: dict[str, Any], key: str, kinds: frozenset[str]) -> float:
-    """Of all operations of these kinds."""
+    """Sums a figure over the operations of these kinds."""
     return sum(op[key] for op in report["ops"] if op["category"] in kinds)
 
 

@@ -24,7 +24,7 @@ class Block(nnx.Module):
         self.down = nnx.Linear(4096, 1024, use_bias=False, rngs=rngs, dtype=jnp.bfloat16)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Of activations."""
+        """Applies the layer to activations."""
         return x + self.down(jax.nn.gelu(self.up(x)))
 
 
@@ -36,7 +36,7 @@ class Model(nnx.Module):
         self.layers = nnx.List([Block(rngs) for _ in range(2)])
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
-        """Of tokens."""
+        """Applies the model to tokens."""
         x = self.embed(tokens)
         if CONSTRAINED:
             x = jax.lax.with_sharding_constraint(x, NamedSharding(MESH, P("fsdp", None, None)))

@@ -119,7 +119,7 @@ class Run:
 
 
 def words(line: int, text: str) -> list[str]:
-    """As a shell splits it, without its globs.
+    """Splits a line like a shell, without its globs.
 
     Raises:
         TextError: a quote that does not end.
@@ -177,7 +177,7 @@ def read(text: str, *, empty: bool = False) -> list[Run]:
 
 
 class Output:
-    """What was printed, and how far it has been checked."""
+    """The printed text, and the position up to which it has been checked."""
 
     def __init__(self, text: str) -> None:
         """From the beginning."""
@@ -190,11 +190,11 @@ class Output:
         return self.text.count("\n", 0, position) + 1
 
     def line_end(self, position: int) -> int:
-        """Where the newline is."""
+        """Returns the position of the newline."""
         return self.text.index("\n", position) if position < len(self.text) else len(self.text)
 
     def fail(self, check: Check, what: str, near: int | None = None) -> TextError:
-        """With the output around a position, by default where the search began."""
+        """Returns an error with the output around a position, by default where the search began."""
         lines = self.text.splitlines()
         here = self.line_at(self.at if near is None else near)
         kind = f"-{check.kind}" if check.kind else ""
@@ -244,7 +244,7 @@ class Output:
         return min(begin for begin, _ in taken), max(end for _, end in taken)
 
     def accept(self, found: re.Match[str]) -> None:
-        """What it captured is known from now on."""
+        """Remembers the captures of a match."""
         self.variables |= found.groupdict()
 
     def advance(self, forbidden: list[Check], begin: int, end: int) -> None:
@@ -290,7 +290,7 @@ def check_run(binary: str, file: pathlib.Path, run: Run) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
-    """What a run came to."""
+    """The result of a run."""
 
     code: int
     said: list[str]  # On stderr.
@@ -308,7 +308,7 @@ def execute(command: list[str], run: Run) -> Printed:
 
 
 def check_command(command: list[str], run: Run) -> None:
-    """As `check_run`, without the command."""
+    """Checks like `check_run`, with the command taken apart."""
     done = execute(command, run)
     stderr = "\n".join(done.said)
     if done.code != (1 if run.errors else 0):
@@ -329,7 +329,7 @@ def check_command(command: list[str], run: Run) -> None:
 
 
 def yes_or_no(changed: bool) -> str:
-    """As CHANGED has it."""
+    """Returns the word that CHANGED expects."""
     return "yes" if changed else "no"
 
 

@@ -4,7 +4,7 @@ Expectations are walked through in order, beside the output. One that is met sta
 takes over words: of all lines behind the last match, the one is chosen that it matches when the
 fewest of its characters are replaced; its expressions and variables stay. Where less than half of
 it would be left, it goes. So goes a `NOT` that is broken: the file no longer holds what it says,
-which somebody has to judge, and every change is printed.
+which the author has to judge, and every change is printed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.workloads.passes.pass_text import (
 
 ROOT = pathlib.Path(__file__).parents[3]
 WORDS = re.compile(r"\w+|\s+|.")
-# What stands in place of words that are no longer true.
+# A pattern in place of words that are no longer true.
 WORD = r"([^\s()]+?)"
 
 
@@ -60,7 +60,7 @@ def is_fixed(token: str) -> bool:
 
 
 def variants(pattern: str) -> Iterator[tuple[str, str]]:
-    """What is in front of and behind a run of words, those first that leave most of it."""
+    """Yields the texts before and behind a run of words, those first that leave most of it."""
     tokens = tokens_of(pattern)
     runs = [
         (begin, end)
@@ -104,7 +104,7 @@ def renewed(check: Check, output: Output, begin: int, end: int) -> Check | None:
 
 
 def update(checks: list[Check], text: str) -> dict[Check, Check | None]:
-    """What becomes of the expectations that are not met; None: they go."""
+    """Returns replacements of the expectations that are not met; None: they go."""
     output = Output(text)
     changes: dict[Check, Check | None] = {}
     forbidden: list[Check] = []
@@ -173,7 +173,7 @@ def update(checks: list[Check], text: str) -> dict[Check, Check | None]:
 
 
 def matched(output: Output, check: Check, begin: int, end: int) -> re.Match[str] | None:
-    """As `Output.search`, also where what sets a variable has gone."""
+    """Searches like `Output.search`, also where the expectation that sets a variable has gone."""
     try:
         return output.search(check, begin, end)
     except TextError:
@@ -193,7 +193,7 @@ def free(output: Output, check: Check, taken: list[tuple[int, int]]) -> re.Match
 
 
 def whole(text: str) -> list[tuple[str, str]]:
-    """All computations of an output as kinds and patterns."""
+    """Returns every computation of an output as kinds and patterns."""
     made, kind = [], ""
     for line in text.splitlines()[1:]:
         line = BLANKS.sub(" ", line).strip()
@@ -207,7 +207,7 @@ class File:
     """A text that is being changed, line by line."""
 
     def __init__(self, text: str) -> None:
-        """As it is."""
+        """Begins with the text unchanged."""
         self.old = text.splitlines()
         self.lines: list[list[str]] = [[line] for line in self.old]
 
@@ -224,11 +224,11 @@ class File:
         self.lines[line - 1].append(f"// {directive}: {rest}")
 
     def text(self) -> str:
-        """As it is now."""
+        """The text with its changes."""
         return "".join(f"{line}\n" for lines in self.lines for line in lines)
 
     def said(self) -> list[str]:
-        """What has changed."""
+        """The changes, in words."""
         said = []
         for number, (old, new) in enumerate(zip(self.old, self.lines, strict=True), 1):
             if new[:1] != [old]:

@@ -1,4 +1,4 @@
-"""What `pass_text.py --write` makes of files that do not hold."""
+"""`pass_text.py --write` mends files that do not hold."""
 
 import pathlib
 import re
@@ -24,7 +24,7 @@ HloModule m
 @pytest.mark.parametrize(
     ("lines", "made"),
     [
-        # What is met stays, and takes its place in the order.
+        # An expectation that is met stays, and takes its place in the order.
         (["CHECK: {{t.*h}}(", "CHECK-NEXT: negate"], {}),
         # A word is another one; expressions and variables stay.
         (["CHECK: {{.*}} abs(%a)"], {0: "CHECK: {{.*}} tanh(%a)"}),
@@ -44,7 +44,7 @@ HloModule m
          {1: "CHECK-DAG: f32[8] parameter("}),
         # A NOT that is broken goes, between its neighbours alone.
         (["CHECK: parameter", "CHECK-NOT: tanh(", "CHECK: ROOT", "CHECK-NOT: tanh("], {1: None}),
-        # What sets a variable has gone.
+        # The expectation that sets a variable has gone.
         (["CHECK: [[X:%q]] = whatever()", "CHECK: negate([[X]])"],
          {0: None, 1: "CHECK: negate(%b)"}),
     ],

@@ -10,7 +10,7 @@ SCRIPT = pathlib.Path(__file__).with_name("script.py")
 
 
 def exported(*options: str) -> list[str]:
-    """What `python -m tpusim.export` prints."""
+    """Returns the output of `python -m tpusim.export`."""
     command = [sys.executable, "-m", "tpusim.export", str(SCRIPT), "--config", "v5e-4x2", *options]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
 

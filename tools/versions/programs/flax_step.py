@@ -29,7 +29,7 @@ def warm_up(model, batch):
 
 @nnx.jit
 def train_step(model, optimizer, batch):
-    """What is captured."""
+    """The step that is captured."""
     loss, gradients = nnx.value_and_grad(lambda m: jnp.mean((m(batch) - batch) ** 2))(model)
     optimizer.update(model, gradients)
     return loss

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def body(x, w, out, total):
-    """Of the kernel: a block of the product, summed over the last axis of the grid."""
+    """The kernel's body: a block of the product, summed over the last axis of the grid."""
 
     @pl.when(pl.program_id(2) == 0)
     def _():
