@@ -32,7 +32,10 @@ TEST_F(ShapeInferenceTest, Elementwise) {
   EXPECT_EQ(Infer(Op(Opcode::kAdd, {a, b})), "f32[2,3]");  // precisions may differ
   EXPECT_THAT(Infer(Op(Opcode::kAdd, {a, scalar})), HasSubstr("operand 1 has shape f32[], not"));
   EXPECT_THAT(Infer(Op(Opcode::kAdd, {a, predicate})), HasSubstr("operand 1 has type pred"));
-  EXPECT_EQ(Infer(Op(Opcode::kCompare, {a, a})), "pred[2,3]");
+  Instruction* compare = Op(Opcode::kCompare, {a, a});
+  EXPECT_THAT(Infer(compare), HasSubstr("direction '' is not EQ, NE, LT, LE, GT or GE"));
+  compare->mutable_attrs().set_comparison_direction("NE");
+  EXPECT_EQ(Infer(compare), "pred[2,3]");
   EXPECT_EQ(Infer(Op(Opcode::kSelect, {predicate, a, a})), "f32[2,3]");
   EXPECT_EQ(Infer(Op(Opcode::kSelect, {Param({}, PrimitiveType::kPred), a, a})), "f32[2,3]");
   EXPECT_THAT(Infer(Op(Opcode::kSelect, {a, a, a})), HasSubstr("predicate of type f32"));

@@ -222,7 +222,9 @@ TEST(VerifyCalleesTest, ScalarComputationsFitTheElements) {
             "reduce, reduce: parameter 0 of reducer is s32[], not f32[]");
   Computation* predicate = t.module().AddComputation("predicate");
   Instruction* a = TestModule::Param(predicate, F32({}));
-  TestModule::Add(predicate, Opcode::kCompare, Pred(), {a, TestModule::Param(predicate, F32({}))});
+  TestModule::Add(predicate, Opcode::kCompare, Pred(), {a, TestModule::Param(predicate, F32({}))})
+      ->mutable_attrs()
+      .set_comparison_direction("LT");
   reduce->set_called({predicate});
   EXPECT_EQ(Message(Verify(t.module())),
             "reduce, reduce: the result of predicate is pred[], not f32[]");

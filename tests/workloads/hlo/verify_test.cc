@@ -115,7 +115,9 @@ class WhileTest : public ::testing::Test {
     TestModule::Add(body_, Opcode::kNegate, S32({}), {TestModule::Param(body_, S32({}))});
     condition_ = t_.module().AddComputation("condition");
     Instruction* p = TestModule::Param(condition_, S32({}));
-    TestModule::Add(condition_, Opcode::kCompare, Pred(), {p, p});
+    TestModule::Add(condition_, Opcode::kCompare, Pred(), {p, p})
+        ->mutable_attrs()
+        .set_comparison_direction("LT");
     loop_ = t_.Add(Opcode::kWhile, S32({}), {t_.Param(S32({}))});
     loop_->set_called({body_, condition_});
   }

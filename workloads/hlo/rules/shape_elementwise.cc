@@ -1,5 +1,6 @@
 // Result shapes and operand types of elementwise operations.
 #include "fmt/format.h"
+#include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/hlo/rules/shape_rules.h"
 
 namespace tpusim::hlo::shape_rules {
@@ -88,7 +89,13 @@ Result Elementwise(const Instruction& i) {
                  PrimitiveTypeName(main.element_type));
   Shape result = MakeShape(main.element_type, main.dims);
   switch (op) {
-    case Opcode::kCompare:
+    case Opcode::kCompare: {
+      const std::string& direction = i.attrs().comparison_direction();
+      TPUSIM_REQUIRE(Compare(direction, 0, 0).has_value(),
+                     "direction '{}' is not EQ, NE, LT, LE, GT or GE", direction);
+      result.element_type = PrimitiveType::kPred;
+      return result;
+    }
     case Opcode::kIsFinite:
       result.element_type = PrimitiveType::kPred;
       return result;
