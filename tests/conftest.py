@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 force_cpu_devices(8)
-# What XLA compiles for CPUs here runs once, and compiling takes longer than that. Its older
+# Compiled programs of XLA for CPUs run once here, and compiling takes longer than that. Its older
 # emitters would compile in half the time, but round bfloat16 after other operations, and refuse
 # negative padding. Asked for by their name, a caller's own stay.
 for flag in (

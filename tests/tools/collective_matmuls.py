@@ -77,7 +77,7 @@ def reduce_scatter(a: jax.Array, w: jax.Array, direction: int, unroll: bool) -> 
 
 
 def all_gather(block: jax.Array, direction: int, unroll: bool) -> jax.Array:
-    """All blocks of columns along Y."""
+    """Gathers the blocks of columns along Y."""
     width, me = block.shape[1], lax.axis_index("Y")
 
     def put(every: jax.Array, block: jax.Array, step: int) -> jax.Array:
@@ -102,7 +102,7 @@ def reduce_scatter_two_ways(a: jax.Array, w: jax.Array, unroll: bool) -> jax.Arr
 
 
 def all_reduce_two_ways(a: jax.Array, w: jax.Array, unroll: bool) -> jax.Array:
-    """The same with every block of columns on every device."""
+    """A[-, Y] @ W[Y, -] both ways round, then every block of columns on every device."""
     left, right = (
         all_gather(reduce_scatter(a, half, way, unroll), way, unroll)
         for half, way in zip(halves(w), (1, -1), strict=True)
@@ -130,7 +130,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """For the names of tests and files."""
+        """The name in tests and files."""
         sizes = "x".join(map(str, self.size))
         return f"{self.kind}_{'unrolled' if self.unroll else 'loop'}_{self.dtype}_{sizes}"
 

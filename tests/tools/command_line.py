@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Helpers that the tests of the command line share."""
 
 import gzip
 import pathlib
@@ -43,5 +43,5 @@ def line_of(text: str, file: str) -> int:
 
 
 def without_command(output: dict) -> dict:
-    """Of a JSON output what does not depend on how the command was spelt."""
+    """Returns a JSON output without what depends on how the command was spelt."""
     return {key: value for key, value in output.items() if key != "command_line"}

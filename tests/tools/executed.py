@@ -19,7 +19,7 @@ NO_TIME = {
 NAMING_CALLS = {
     *("AllocateBuffer", "ConcatBitcast", "PrepareAsyncCallStart", "PrepareAsyncCallDone")
 }
-# Of HloInstructionProto.
+# Field numbers of HloInstructionProto.
 CALL_TARGET, PREFETCH_INDEX = 28, 80
 
 

@@ -9,7 +9,7 @@ UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2
 UNITS |= {"GiB": 2**30}
 
 
-# What fills a unit: four digits that would be "1000.0 us" read "1.000 ms".
+# Values that fill a unit: four digits that would be "1000.0 us" read "1.000 ms".
 _LADDERS = {
     "ns": ((1, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
     "bytes": tuple((2.0 ** (10 * i), u) for i, u in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))),
@@ -18,7 +18,7 @@ _LADDERS = {
 
 
 def text_of(value: float, unit: str) -> str:
-    """How a page and the terminal write a value: "309.6 us", "15.75 GiB", "7.0%"."""
+    """Writes a value as pages and the terminal do: "309.6 us", "15.75 GiB", "7.0%"."""
     if unit == "share":
         return f"{100 * value:.1f}%"
     ladder = _LADDERS[unit]
@@ -35,7 +35,7 @@ def text_of(value: float, unit: str) -> str:
 
 
 def value_of(text: str) -> float:
-    """Of "244.2 us" in nanoseconds, "27.33 MiB" in bytes, "4.6%" as a share."""
+    """Reads "244.2 us" in nanoseconds, "27.33 MiB" in bytes, "4.6%" as a share."""
     if text.endswith("%"):
         return float(text[:-1]) / 100
     number, unit = text.split()
@@ -51,7 +51,7 @@ def choose(page: "Page", tab: str) -> None:
 
 
 def rows_of(page: "Page", label: str) -> list[dict[str, str]]:
-    """Of a table: a cell by the head of its column, without what is below it in small letters."""
+    """Returns the rows of a table: cells by the head of their column, without small letters."""
     table = page.get_by_role("table", name=label, exact=True)
     heads = table.locator("thead th").all_inner_texts()
     rows = table.evaluate(
@@ -63,7 +63,7 @@ def rows_of(page: "Page", label: str) -> list[dict[str, str]]:
 
 
 def small_of(page: "Page", label: str) -> list[str]:
-    """What the rows of a table have in small letters in their first cells."""
+    """Returns the small letters in the first cells of a table."""
     table = page.get_by_role("table", name=label, exact=True)
     return table.evaluate(
         """table => [...table.tBodies[0].rows].map(row =>

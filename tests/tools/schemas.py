@@ -17,7 +17,7 @@ _FILES = ("--report", "--trace-totals", "--write-baseline")
 
 @functools.cache
 def validator(binary: str, name: str) -> jsonschema.protocols.Validator:
-    """Of the schema of this name."""
+    """Returns the validator of the schema of this name."""
     done = subprocess.run([binary, "schema", name], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     schema = json.loads(done.stdout)
@@ -40,7 +40,7 @@ def check(binary: str, text: str) -> None:
 def check_run(
     binary: str, arguments: list[str], done: subprocess.CompletedProcess[str], folder: pathlib.Path
 ) -> None:
-    """All outputs of a run: what it printed, and the files it was asked for."""
+    """Validates every output of a run: what it printed, and the files it was asked for."""
     if done.returncode not in (0, 3):
         return
     check(binary, done.stdout)

@@ -40,7 +40,7 @@ _PRIME, _BASIS, _ALL = (1 << 88) + 0x13B, 0x6C62272E07BB014262B821756295C58D, (1
 
 
 def checksum(values: Sequence[str | int]) -> int:
-    """Of the columns before it, as the store has it: the low half of an FNV-1a of 128 bits."""
+    """Returns the checksum of columns like the store: the low half of an FNV-1a of 128 bits."""
     data = bytearray()
     for value in values:
         text = value.encode() if isinstance(value, str) else b""
@@ -54,7 +54,7 @@ def checksum(values: Sequence[str | int]) -> int:
 
 
 def rows_of(path: pathlib.Path) -> list[list]:
-    """All of them, as lists by column."""
+    """Returns the rows, as lists by column."""
     with sqlite3.connect(path) as database:
         found = database.execute(f"SELECT {', '.join(COLUMNS)} FROM verdicts").fetchall()
     database.close()
@@ -72,7 +72,7 @@ def put(path: pathlib.Path, rows: Sequence[Sequence]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a search says: its exit code, the answer, and the lines beside it."""
+    """The outcome of a search: its exit code, the answer, and the lines beside it."""
 
     code: int
     answer: dict
@@ -221,7 +221,7 @@ def _execute(path: pathlib.Path, statements: str) -> None:
 
 
 def _rows(stores: Stores, path: pathlib.Path, chosen: random.Random) -> None:
-    """Of other builds, options and searches, with the checksums that they should have."""
+    """Inserts rows of other builds, options and searches, with the right checksums."""
     rows = [list(row) for row in chosen.choices([*stores.rows, *stores.others], k=8)]
     part = chosen.choice(("build ", "program ", "options ", " on "))
     for row in rows:
@@ -237,7 +237,7 @@ def _rows(stores: Stores, path: pathlib.Path, chosen: random.Random) -> None:
 
 
 def _contradictions(stores: Stores, path: pathlib.Path, chosen: random.Random) -> None:
-    """Of this search, with the right checksum, and below what the search knows to be the least."""
+    """Inserts rows of this search with the right checksum whose steps are below the lower bound."""
     row = list(chosen.choice(stores.rows))
     row[3:7] = chosen.choice(
         ([0, 0, 1, 1], [0, 9, 3, 1], [0, 0, 1, 1 << 62], [7, 0, 1, 1], [2, 0, 0, 0], [3, -1, 0, 0])

@@ -8,7 +8,7 @@ import subprocess
 def on_terminal(
     *command: object, columns: int, stated: str | None = None, errors: bool = False
 ) -> str:
-    """What a terminal of so many columns shows of stdout, or of stderr.
+    """Returns what a terminal of so many columns shows of stdout, or of stderr.
 
     `stated` is $COLUMNS, which shells set; no variable by default.
     """

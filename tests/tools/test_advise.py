@@ -140,7 +140,7 @@ TIGHT = ("--set", "chip.hbm.bytes=1GiB")
 
 
 def test_what_would_fit(run, report_of, train_step):
-    """Of 768 MiB that programs may use."""
+    """Advice for a program that may use 768 MiB."""
     answer = advice(run, example("pipeline_large"), "--config", "v5e-2x2", *TIGHT)
     assert answer["schema"] == "tpusim.advise-memory/1"
     assert answer["usable_hbm_bytes"] == 768 * 2**20

@@ -1,4 +1,4 @@
-"""Which algorithm serves a collective: `--algorithm`."""
+"""Algorithms of collectives: `--algorithm`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `tpusim.simulate` and its neighbours are given: taken, or refused in one line."""
+"""Arguments of `tpusim.simulate` and its neighbours: taken, or refused in one line."""
 
 import fractions
 import inspect
@@ -19,7 +19,7 @@ from tpusim.simulation import words_of
 from tests.tools.command_line import SLICE, example
 
 PSUM = example("psum")
-# Of wrong types, or empty, or such as no command line can carry.
+# Arguments of wrong types, or empty, or such as no command line can carry.
 ODD = [
     *(0, 3.5, True, math.nan, 10**400, b"v5e-4x2", [1], {"a": 1}, {1: "a"}, object()),
     *("\0", "\ud800", "--help", "-", numpy.array([0.5, 2]), numpy.float32(1), [[[]]]),

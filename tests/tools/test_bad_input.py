@@ -1,4 +1,4 @@
-"""What every kind of bad input is told: one line, exit code 1, nothing half-written."""
+"""Bad input of every kind ends in one line and exit code 1, with nothing half-written."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""What parameters may be fitted to."""
+"""Data to which parameters may be fitted."""
 
 import json
 import pathlib

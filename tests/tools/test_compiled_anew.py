@@ -72,7 +72,7 @@ def gradient_step(mesh: AnyMesh) -> Program:
 
 
 def exchange(mesh: AnyMesh) -> Program:
-    """What `shard_map` offers, each over one axis."""
+    """Communicates by each operation of `shard_map`, over one axis each."""
 
     def body(x: jax.Array) -> jax.Array:
         x = lax.all_to_all(x, "columns", 1, 0, tiled=True)

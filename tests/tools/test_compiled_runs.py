@@ -24,12 +24,12 @@ COSTS = ["--kernel-cost", "ragged-dot-metadata=1000,100000"]
 OPAQUE = ("ragged_product", "moe_ragged_dot")
 # Below it, what the compiler keeps beside arrays is a large part of its sum.
 LARGE = 16 << 20
-# Of a program: a table of 512 bytes for every tuple, a scalar of a loop or two.
+# Bytes of a program's tables: 512 for every tuple, a scalar of a loop or two.
 TABLES = 8192
-# Of less, flags and indices are most.
+# Below this, most of the bytes are flags and indices.
 LEAST_VMEM = 1 << 20
 ASSIGNED: dict[str, dict[str, dict[str, int]]] = json.loads((CORPUS / "buffers.json").read_text())
-# What a new module may differ by, and what all do on average.
+# The errors that a new module may have, and that all have on average.
 WORST, MEAN = 0.03, 0.003
 
 
@@ -39,7 +39,7 @@ def name_of(path: pathlib.Path) -> str:
 
 @pytest.fixture(scope="session")
 def reports() -> dict[pathlib.Path, dict]:
-    """Of the modules that have run."""
+    """Returns the reports of the modules that have run."""
     return {}
 
 
@@ -84,7 +84,7 @@ def test_every_module_runs_with_the_times_of_the_compiler(
 
 
 def test_products_of_integers_have_the_bound_of_their_rate(report_of: Callable[..., dict]):
-    """Of a v5e, whose arrays are twice as fast with int8."""
+    """A v5e has arrays that are twice as fast with int8."""
     for path in (CORPUS / "v5e-1x1" / "matmul_s8.pb.gz", CORPUS / "v5e-1x1" / "matmul.pb.gz"):
         machine = report_of(path)
         stated = report_of(path, "--kernel-time", "compiler")
@@ -169,7 +169,7 @@ def test_tables_that_a_text_leaves_out_are_an_assumption(
         assert all(text.startswith("splash_mha") for text in named)
 
 
-# Of a report: what has no names in it.
+# Figures of a report that have no names in them.
 FIGURES = (
     *("step_time_ns", "bound_ns", "critical_path_ns", "flops", "hfu", "events", "peak_hbm_bytes"),
     *("exposed_communication_ns", "hidden_communication_ns", "links", "devices", "chip_classes"),
@@ -219,12 +219,12 @@ def test_truncated_text_is_one_line(
 
 
 def assigned(path: pathlib.Path) -> dict[str, int] | None:
-    """What the compiler's buffer assignment has, if that is kept."""
+    """Returns the figures of the compiler's buffer assignment, if that is kept."""
     return ASSIGNED.get(path.parent.name, {}).get(path.name.removesuffix(".pb.gz"))
 
 
 def memory_error(path: pathlib.Path, report: dict) -> float | None:
-    """Of what is live in HBM at the peak.
+    """Returns the error of what is live in HBM at the peak.
 
     Beside the compiler's own buffer assignment, which says of every array in which memory it lies,
     where and how long. Where that is not kept, `memory_analysis` has two figures, and neither is
@@ -333,7 +333,7 @@ def repeated(text: str, times: int) -> str:
 
 
 def cpu_seconds(binary: str, text: str, slice_name: str, folder: pathlib.Path) -> float:
-    """Of a run of the module."""
+    """Returns the processor time of a run of the module."""
     assert text.count(" = ") > 20000
     (folder / "m.hlo").write_text(text)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime

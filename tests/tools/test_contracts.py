@@ -1,4 +1,4 @@
-"""What programs rely on: schemas, the command line inside of outputs."""
+"""Contracts that programs rely on: schemas, the command line inside of outputs."""
 
 import json
 import pathlib
@@ -140,7 +140,7 @@ def test_python_knows_who_made_a_report(run):
 
 
 def test_versions_agree(run):
-    """Of the binary, of the package, and of what pip installs."""
+    """Versions of the binary, of the package, and of what pip installs are equal."""
     version = run("version").stdout.split()[1]
     assert tpusim.__version__ == version
     assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()

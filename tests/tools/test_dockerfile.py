@@ -1,4 +1,4 @@
-"""What can be known of the image without building it; test_wheel.py builds from what it copies."""
+"""The image, as far as it is known unbuilt; test_wheel.py builds from what it copies."""
 
 import re
 import subprocess
@@ -59,7 +59,7 @@ def test_sources_exist_and_are_sent_to_the_builder():
 
 
 def test_folders_of_the_build_are_copied():
-    """Those that CMake builds for a wheel: not the tests, not the benchmarks."""
+    """CMake builds these for a wheel: not the tests, not the benchmarks."""
     cmake = (ROOT / "CMakeLists.txt").read_text()
     always = re.findall(r"^add_subdirectory\((\w+)\)", cmake, re.MULTILINE)
     assert always

@@ -99,7 +99,7 @@ UNUSED = {
     "chip.sparse_core.count",
     "chip.sparse_core.tiles",
     "chip.sparse_core.lanes",
-    # Which chips share a network card; here all send alike.
+    # The chips that share a network card; here all send alike.
     "host.chips_x",
     "host.chips_y",
     "host.chips_z",

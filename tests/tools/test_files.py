@@ -43,7 +43,7 @@ def said_of(load: Any, path: pathlib.Path) -> str:
 
 
 def refused(load: Any, path: pathlib.Path) -> str:
-    """Likewise, of what must be refused."""
+    """Returns the error of loading a file that must be refused."""
     said = said_of(load, path)
     assert said
     return said
@@ -105,7 +105,7 @@ def test_a_report_that_is_cut_off(tmp_path: pathlib.Path, report):
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """All places in a JSON value."""
+    """Returns the places in a JSON value."""
     if not isinstance(value, dict | list):
         return [path]
     items = value.items() if isinstance(value, dict) else enumerate(value)

@@ -34,7 +34,7 @@ def test_larger_slices(run):
 
 
 def effort_of(done):
-    """What was asked, compiled and simulated, by --verbose."""
+    """Returns the numbers asked, compiled and simulated, by --verbose."""
     found = re.findall(r"(\d+) asked, (\d+) compiled, (\d+) simulated", done.stderr)
     return [tuple(int(n) for n in numbers) for numbers in found]
 

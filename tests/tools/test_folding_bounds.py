@@ -1,4 +1,4 @@
-"""What a simulation that is less than exact says of its error holds against the exact one.
+"""Error bounds of simulations that are less than exact hold against the exact ones.
 
 Collectives and models of `validation/workloads` on slices with a straggler, and pod programs whose
 exact simulation takes seconds (`--long`).

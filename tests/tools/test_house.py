@@ -48,17 +48,17 @@ FOLDERS_OF = {
 
 # The rooms of the machine, in the same order.
 MODEL_ROOMS = ["isa", "steady", "timing", "flow", "events", "chip", "ici"]
-# Those that the compiler and plain tests link too.
+# Rooms that the compiler and plain tests link too.
 WITHOUT_SYSTEMC = ["isa", "steady", "timing", "flow"]
 # Modules that make others (Device is no module).
 BUILT_BY = {"router": ["ici/fabric", "ici/link"]}
-# What the machine may include of the other folders.
+# Folders that the machine may include.
 BELOW_MODELS = ["configs", "models"]
 FOLDERS = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
 
 MOST_LINES = 600
 
-# What says something else for every opcode may name many of them in a row.
+# Files with a rule per opcode may name many opcodes in a row.
 RULES = (
     "hlo/io/text_attributes.cc",
     "hlo/ir/opcode.h",
@@ -242,7 +242,7 @@ def test_what_opcodes_have_in_common_is_a_trait() -> None:
     assert not wrong, "give them a trait in workloads/hlo/ir/opcode.h: " + ", ".join(wrong)
 
 
-# What takes computations out of a module, and instructions out of it.
+# Functions that remove computations from a module, and instructions from a computation.
 COMPUTATION_REMOVERS = frozenset({"RemoveUnreachable", "InlineCalls"})
 REMOVERS = COMPUTATION_REMOVERS | {
     "Remove",
@@ -267,7 +267,7 @@ def body_at(text: str, start: int) -> str:
 
 
 def loops_that_remove(text: str) -> list[tuple[int, str]]:
-    """Where loops begin that remove some of the kind that they go over, and what they go over.
+    """Returns the loops that remove elements of the list that they iterate over.
 
     Functions of the file that do so count; those of other files are in REMOVERS.
     """

@@ -1,4 +1,4 @@
-"""What is the user's own code and what is installed, wherever that is."""
+"""The user's own code is told from what is installed, wherever that is."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ print(_own(module), is_installed(module.__file__), relative(module.__file__))
 
 
 def asked(module: str, folder: pathlib.Path, path: pathlib.Path, **environment: str) -> list[str]:
-    """By a Python that is started in `folder`, with `path` among those of its modules."""
+    """Asks a Python that is started in `folder`, with `path` among those of its modules."""
     done = subprocess.run(
         [sys.executable, "-c", ASK, module],
         cwd=folder,
@@ -42,7 +42,7 @@ INSTALLED, OWN = ["False", "True"], ["True", "False"]
 
 
 def test_by_pip_into_a_folder(tmp_path: pathlib.Path):
-    """What its distribution lists is installed, the user's file beside it is not."""
+    """Modules that a distribution lists are installed; the user's file beside them is not."""
     there, here = tmp_path / "there", tmp_path / "here"
     here.mkdir()
     write(there / "library" / "__init__.py")
@@ -77,7 +77,7 @@ def test_jax_wherever_it_is(tmp_path: pathlib.Path, name: str):
 
 
 def test_a_project_that_is_edited(tmp_path: pathlib.Path):
-    """What its metadata lists are not its modules: they may change from run to run."""
+    """The metadata of an editable project list no modules: they may change from run to run."""
     project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
     elsewhere.mkdir()
     write(project / "model.py")

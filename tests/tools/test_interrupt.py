@@ -113,7 +113,7 @@ def build(candidate):
 
 
 def test_an_interrupt_that_is_lost_ends_a_search(tmp_path: pathlib.Path):
-    """As any other: what is finished is printed."""
+    """A lost interrupt acts like any other: what is finished is printed."""
     (tmp_path / "space.py").write_text(LOST)
     done = subprocess.run(
         ["env", "--default-signal=INT", sys.executable, "-m", "tpusim", "search", "space.py"],

@@ -1,4 +1,4 @@
-"""What a schedule executes, and what blocks of kernels take beside it."""
+"""Bundles that a schedule executes, and the overhead of kernels beside their blocks."""
 
 import gzip
 import json

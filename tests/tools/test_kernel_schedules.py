@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COSTS = (ROOT / "workloads" / "kernels" / "elementwise_cost.cc").read_text()
 CHIPS = json.loads((ROOT / "validation" / "kernels" / "schedules.json").read_text())["chips"]
-# As jax.lax names them; arc tangents have no opcode of their own.
+# Operations by their names in jax.lax; arc tangents have no opcode of their own.
 NAMES = {
     "Exponential": "exp",
     "ExponentialMinusOne": "expm1",

@@ -1,4 +1,4 @@
-"""What of the slice and its mesh a program leaves unused is warned about."""
+"""Warnings of unused parts of the slice and its mesh."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What kind of message some bytes are: a workload, an HloProto, or a module."""
+"""Bytes are told apart by kind: a workload, an HloProto, or a module."""
 
 import pytest
 from tpusim import Workload, hlo, wire

@@ -20,7 +20,7 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 QUALIFIED = re.compile(r"\b(?:[A-Za-z_]\w*::)+([A-Za-z_]\w*)")
 CAMEL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+")
 COMMENT = re.compile(r"//(.*)")
-# What a reader puts in: `configs/chips/NAME.json`.
+# A word that the reader replaces: `configs/chips/NAME.json`.
 PLACEHOLDER = re.compile(r"[A-Z]{3,}")
 # Names of others: sources of XLA and JAX, and the like.
 FOREIGN_FILES = {"eigh_expander.cc"}
@@ -29,7 +29,7 @@ FOREIGN_SPACES = ("std::", "absl::", "xla::", "jax::", "google::", "fmt::", "CLI
 
 
 def files() -> list[pathlib.Path]:
-    """All of the project's, relative to it: a build and what users keep beside it are none."""
+    """Returns the project's files, relative to it, without a build and what users keep beside it."""
     found = list(ROOT.glob("*"))
     for folder in FOLDERS:
         found += (ROOT / folder).rglob("*")
@@ -40,7 +40,7 @@ PATHS = files()
 # A file or folder may be named by the end of its path, a source without its ending.
 ENDS = {"/".join(path.parts[n:]) for path in PATHS for n in range(len(path.parts))}
 ENDS |= {re.sub(r"\.(h|cc|py)$", "", end) for end in ENDS}
-# What a path of ours begins with.
+# Names of folders that paths of the tree begin with.
 BEGINS = {part for path in PATHS for part in path.parts[:-1] if re.fullmatch(r"[a-z_]+", part)}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [path for path in PATHS if path.suffix in (".h", ".cc", ".proto", ".py")]
@@ -56,7 +56,7 @@ def code_words() -> set[str]:
 
 
 def missing_paths(text: str, begins: Container[str] = BEGINS) -> Iterator[str]:
-    """Paths in a text that are none of the tree's: sources, and what begins with one of these."""
+    """Yields paths in a text that the tree does not have: sources, and those that BEGINS begins."""
     names = SOURCE.findall(text)
     names += [name for name in FILE.findall(text) if name.partition("/")[0] in begins]
     for name in dict.fromkeys(names):

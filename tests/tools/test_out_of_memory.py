@@ -1,4 +1,4 @@
-"""Where memory ends, so does the run: with one line."""
+"""A run ends with one line where memory ends."""
 
 import pathlib
 import resource

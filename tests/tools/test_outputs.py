@@ -1,4 +1,4 @@
-"""What a run writes is whole or absent, and its paths are meant."""
+"""Outputs of a run are whole or absent, and its paths are meant."""
 
 import pathlib
 import resource
@@ -74,7 +74,7 @@ def test_a_profile_that_fails_leaves_what_was_there(binary: str, tmp_path: pathl
     ],
 )
 def test_empty_values_are_no_values(rejects, arguments: tuple[str, ...]) -> None:
-    """As of a script whose variable is not set."""
+    """Empty values come from a script whose variable is not set."""
     rejects(*arguments, code=2)
 
 

@@ -1,4 +1,4 @@
-"""What is installed: the package's metadata and its public names."""
+"""The installed package: its metadata and its public names."""
 
 import inspect
 import os

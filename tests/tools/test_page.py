@@ -257,7 +257,7 @@ def test_collectives_say_why_they_are_exposed(made, show):
 
 @pytest.fixture(scope="module")
 def layers(binary, tmp_path_factory) -> tuple[pathlib.Path, dict]:
-    """Of a program whose layers are unrolled, the page and the report."""
+    """Returns page and report of a program whose layers are unrolled."""
     folder = tmp_path_factory.mktemp("layers")
     name = "residual_mlp_train_loop_two_dimensional"
     command = [binary, "run", example(name), "--config", "v5e-4x2", "--quiet"]

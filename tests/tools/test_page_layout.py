@@ -1,4 +1,4 @@
-"""How pages look, in a real browser: every tab of every kind, narrow and wide, light and dark.
+"""Layout of pages in a real browser: every tab of every kind, narrow and wide, light and dark.
 
 On each nothing is wider than the window, no text lies on another or leaves its chart, no figure is
 empty, charts are as wide as their panel, and what is written can be read on its ground. Values are
@@ -26,7 +26,7 @@ FEW = EXAMPLES / "ring_attention_large.pb"
 MANY = ROOT / "benchmarks" / "pod_programs" / "decoder_fsdp_tp_256.pb.gz"
 WIDTHS = (390, 1400, 2400)
 
-# What is wrong with the tab that is shown, as a list of sentences.
+# Finds what is wrong with the tab that is shown, as a list of sentences.
 PROBLEMS = """() => {
   const found = [];
   const say = (what, node) => found.push(`${what}: ${node.textContent.trim().slice(0, 60)}`);

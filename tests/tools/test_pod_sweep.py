@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "benchmarks" / "pod_sweep.py"
 # Whose exact simulation takes a second, too.
 SMALLEST = "tp_plane_v5p_64"
-# Of a step of a second: what is exactly within all limits.
+# A run of a step of a second that is exactly within all limits.
 GOOD = Run(
     "program",
     64,

@@ -1,4 +1,4 @@
-"""What the TPU compiler does, as values that can be listed and set."""
+"""Policy values of the TPU compiler: they can be listed and set."""
 
 import json
 import pathlib

@@ -26,7 +26,7 @@ CHANGED = {
 
 @pytest.fixture(scope="module")
 def profile(binary, tmp_path_factory) -> pathlib.Path:
-    """Of a chip that is not the built-in one."""
+    """Returns a profile of a chip that is not the built-in one."""
     folder = tmp_path_factory.mktemp("logs")
     words = [f"--set={name}={value}" for name, value in CHANGED.items()]
     command = [binary, "run", PROGRAM, "--config", SLICE, "--quiet", *words]

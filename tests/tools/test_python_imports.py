@@ -47,16 +47,16 @@ def test_imports_have_no_circle(folder: str, package: str) -> None:
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the circle.
 
 
-# What each starts with.
+# Ways to start each command.
 COMMANDS = {
     "console script": "import sys; from tpusim.console import main",
-    # As `python -m tpusim`, but for the module that finds modules.
+    # Like `python -m tpusim`, but for the module that finds modules.
     "module": "import sys; import tpusim.__main__",
 }
 
 
 def imported(code: str) -> set[str]:
-    """By a Python that runs it."""
+    """Returns the modules that a Python imports when it runs the code."""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}; print(*sys.modules)"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")},
@@ -76,7 +76,7 @@ def test_the_command_starts_at_once(command: str) -> None:
 
 
 def test_the_package_gives_names_on_demand() -> None:
-    """All that it says it has, and its modules as attributes."""
+    """Names and modules of the package are attributes that are imported on demand."""
     code = (
         "import sys, tpusim; "
         "missing = [n for n in dir(tpusim) if getattr(tpusim, n, None) is None]; "

@@ -172,7 +172,7 @@ def test_slice_from_the_workload(report_of):
 
 
 def test_containers(report_of, tmp_path):
-    """The same program bare, and gzipped, is the same step."""
+    """A program has the same step bare and gzipped."""
     on = ("--config", SLICE, "--device-order", "ids")
     data = example_bytes("matmul_square")
     expected = report_of("matmul_square", *on)["step_time_ns"]

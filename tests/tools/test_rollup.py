@@ -1,4 +1,4 @@
-"""Where the time of a step goes: rows that add up to it."""
+"""Breakdown of the step: rows that add up to it."""
 
 import collections
 import re

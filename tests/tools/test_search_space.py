@@ -193,7 +193,7 @@ def test_what_is_no_store(tmp_path: pathlib.Path):
 
 
 class Nameless:
-    """As some objects of C++ are."""
+    """An object without a name, like some of C++."""
 
     __qualname__ = "Nameless"
 
@@ -227,7 +227,7 @@ def test_how_a_worker_ends(end: tuple[Any, ...], said: str):
 
 
 def test_a_candidate_that_exits_ends_no_search():
-    """Engines whose workers survive it hand on the exception."""
+    """Engines whose workers survive it raise the exception in the caller."""
     with concurrent.futures.ThreadPoolExecutor() as executor:
         row = stages._result(executor.submit(sys.exit, 3))
     assert (row.status, row.why) == (Status.CRASHED, "the candidate ended with sys.exit(3)")

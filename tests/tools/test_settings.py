@@ -139,7 +139,7 @@ def test_device_order(report_of):
 
 
 def test_xla_flags_say_when_gathers_are_asynchronous(report_of):
-    """By default a v6e has synchronous all-gathers only."""
+    """A v6e has synchronous all-gathers only, by default."""
     plain = report_of("fully_sharded_layers_large", "--config", "v6e-8x8")
     flags = ("--xla-flags", "--xla_enable_async_all_gather=true")
     beside = report_of("fully_sharded_layers_large", "--config", "v6e-8x8", *flags)
@@ -151,7 +151,7 @@ def test_xla_flags_say_when_gathers_are_asynchronous(report_of):
 
 
 def test_xla_flags_forbid_windowed_einsums(report_of):
-    """As people switch the collective matmul off."""
+    """People switch the collective matmul off so."""
     threshold = "--xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000"
     windowed = report_of("fully_sharded_layers_large", "--config", "v5e-4x4")
     whole = report_of("fully_sharded_layers_large", "--config", "v5e-4x4", "--xla-flags", threshold)

@@ -13,7 +13,7 @@ EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb.gz"))
 
 
 def sampled(binary: str, files: list[pathlib.Path], candidates: int) -> dict[str, list[str]]:
-    """By program its row of the table of benchmarks/shard_bounds.cc."""
+    """Returns the row of each program in the table of benchmarks/shard_bounds.cc."""
     program = pathlib.Path(binary).with_name("shard_bounds")
     if not program.exists():
         pytest.skip("built without benchmarks")

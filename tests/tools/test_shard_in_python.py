@@ -32,13 +32,13 @@ X = array(1024, 512)
 
 @pytest.fixture(scope="module")
 def found() -> tpusim.FoundShardings:
-    """Of a program without shardings."""
+    """Returns shardings found for a program without any."""
     return tpusim.shard(mlp, PARAMS, X, config=CONFIG, jobs=1)
 
 
 @pytest.fixture(scope="module")
 def everything() -> tpusim.FoundShardings:
-    """The same with all that can be simulated."""
+    """Returns shardings found with every candidate simulated."""
     return tpusim.shard(mlp, PARAMS, X, config=CONFIG, jobs=1, prune=False)
 
 

@@ -37,7 +37,7 @@ def report() -> tpusim.Report:
 
 
 def keys_without_a_field(of: typing.Any, value: typing.Any, path: str) -> list[str]:
-    """What the JSON has and the classes do not know, at any depth."""
+    """Returns the keys of the JSON without a field in the classes, at any depth."""
     if typing.get_origin(of) is tuple:
         element = typing.get_args(of)[0]
         return [p for v in value for p in keys_without_a_field(element, v, f"{path}[]")]
@@ -215,7 +215,7 @@ def test_a_notebook_shows_the_figures(report: tpusim.Report):
 
 
 def test_shares_in_a_notebook_add_up(report: tpusim.Report):
-    """Those of the table of operations, of the bar, and of the critical path."""
+    """Shares of the table of operations, of the bar, and of the critical path add up."""
     page = report._repr_html_()
     table = page.split('<th style="text-align:left">operation</th>')[1].split("</table>")[0]
     bar = re.findall(r'title="[a-z ]+ ([\d.]+)%"', page)

@@ -431,7 +431,7 @@ def test_several_write_at_once(tmp_path: pathlib.Path):
 
 
 def test_who_is_killed_leaves_a_sound_store(tmp_path: pathlib.Path):
-    """All that was told as written is there; whoever comes after goes on."""
+    """Rows that were reported as written are there; the next search continues."""
     path, chosen = tmp_path / "s", random.Random(3)
     told: set[int] = set()
     for number in range(5):

@@ -1,4 +1,4 @@
-"""What people see: tables as wide as the terminal, help, what to try, rows as they come."""
+"""Output for people: tables as wide as the terminal, help, what to try, rows as they come."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ COMMANDS = (
     *("configs", "compile", "opt", "kernel", "page", "schema", "completion", "man", "help"),
     "version",
 )
-# What CLI11 says of options by itself.
+# Messages that CLI11 writes about options by itself.
 LEFTOVERS = re.compile(
     r"REQUIRED|Excludes:|Needs:|TEXT|INT in|:\{|\{false\}|\[OPTIONS\] \w|SUBCOMMAND|Positionals"
 )
@@ -158,7 +158,7 @@ def test_nothing_given(binary):
 
 
 def test_rows_come_on_stderr(binary, run):
-    """Of a long run on a terminal; of any with --verbose. Stdout has them in its own order."""
+    """Rows come in a long run on a terminal; with --verbose always. Stdout has its own order."""
     quiet = run("fit", example("psum"), "--chip", "v5e", "--larger")
     verbose = run("fit", example("psum"), "--chip", "v5e", "--larger", "--verbose")
     assert quiet.stdout == verbose.stdout
@@ -192,7 +192,7 @@ def test_parameters_are_found_by_their_path(rejects, given: str, said: str):
 
 
 def completed(script: str, *words: str) -> list[str]:
-    """What bash offers for the last word; `=` separates words there."""
+    """Returns what bash offers for the last word; `=` separates words there."""
     split = [part for word in words for part in re.findall(r"=|[^=]+|^$", word)]
     quoted = " ".join(f"'{word}'" for word in split)
     ask = f"{script}\nCOMP_WORDS=({quoted}) COMP_CWORD={len(split) - 1}; _tpusim\n"

@@ -21,7 +21,7 @@ MOST_MEMORY = 2 * 10**9
 
 
 def name_of(row: dict) -> str:
-    """Of the run that the row's workload is an export of."""
+    """Returns the name of the run that the row's workload is an export of."""
     return program_name(pathlib.PurePath(row["workload"]))
 
 

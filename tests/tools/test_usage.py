@@ -71,7 +71,7 @@ def test_python_runner_reports_the_binarys_words(binary, tmp_path):
 
 
 def test_sharded_export_end_to_end(report_of, tmp_path):
-    """What the README shows: export over an abstract mesh, simulate, read the report."""
+    """The README's steps work: export over an abstract mesh, simulate, read the report."""
     mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
 
     def array(*axes: str | None) -> jax.ShapeDtypeStruct:

@@ -112,7 +112,7 @@ class Machine:
         return self.known[key]
 
     def changed(self, name: str, factor: float, parameters: Sequence[str]) -> float:
-        """The same with rates multiplied and latencies divided by `factor`."""
+        """The step with rates multiplied and latencies divided by `factor`."""
         as_it_is = self.step(name)
         values = self.parameters_of(self.configs[name])
         settings = []

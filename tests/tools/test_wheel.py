@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def clean_environment(folder: pathlib.Path) -> dict[str, str]:
-    """That of someone who has a Python, and nothing of this tree."""
+    """Returns the environment of someone who has a Python, and nothing of this tree."""
     tools = folder / ".bin"
     tools.mkdir()
     (tools / "python3").symlink_to(sys._base_executable)

@@ -1,4 +1,4 @@
-"""What `tools/wheel` says while it builds, with a pip and an auditwheel that are played."""
+"""Progress of `tools/wheel`, with a pip and an auditwheel that are played."""
 
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ from tests.tools.terminal import on_terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WHEEL = "tpusim-1.0-py3-none-manylinux_2_36_x86_64.whl"
-# As pip prints what Ninja prints.
+# Lines of Ninja as pip prints them.
 BUILD = "\n".join(
     ["echo '  Running command Building wheel'"]
     + [f"echo '  [{step}/20] Building CXX object a/file_{step}.cc.o'" for step in range(1, 21)]

@@ -1,4 +1,4 @@
-"""What XProf's own converter makes of a profile: `python xprof_reader.py FILE TOOL...`.
+"""Converts a profile with XProf's own converter: `python xprof_reader.py FILE TOOL...`.
 
 Prints {tool: what its page is made of} as JSON. A process of its own, since XProf and JAX bring
 the same libraries.

@@ -1,4 +1,4 @@
-"""What the TPU compiler printed of collectives, replayed against the rows of its choices."""
+"""Choices that the TPU compiler printed, replayed against the rows of choices."""
 
 import pathlib
 from typing import Any

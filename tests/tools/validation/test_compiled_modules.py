@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "validation")]
 import compiled_modules  # noqa: E402
 
 MODULES = sorted(compiled_modules.CORPUS.glob("*/*.pb.gz"))
-# Of HloModuleProto.
+# Field numbers of HloModuleProto.
 _SCHEDULE, _ID = 7, 5
 _MOST_BYTES = 25 << 20
 

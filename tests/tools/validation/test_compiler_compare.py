@@ -17,7 +17,7 @@ def kernel(**facts: Any) -> dict[str, Any]:
 
 
 def summary(*kernels: dict[str, Any], collectives: tuple[dict[str, Any], ...] = ()) -> dict:
-    """Of a program on a v5e, whose clock is 1500 cycles per us."""
+    """Returns the summary of a program on a v5e, whose clock is 1500 cycles per us."""
     sizes = {"argument_bytes": 100, "output_bytes": 80, "alias_bytes": 60, "temp_bytes": 7}
     return {
         "slice": "v5e-1x1",

@@ -1,4 +1,4 @@
-"""Which kernels both sides have, from modules and summaries written by hand."""
+"""Kernels that both sides have, from modules and summaries written by hand."""
 
 from typing import Any
 

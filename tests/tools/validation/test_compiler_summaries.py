@@ -19,7 +19,7 @@ def window(cycles: int, *grid: int) -> str:
 
 
 def summary(text: str) -> dict[str, Any]:
-    """Of a module."""
+    """Returns the summary of a module."""
     return compiler_summary.summarize(compiler_hlo.parse(text))
 
 
