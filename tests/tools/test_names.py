@@ -29,7 +29,7 @@ FOREIGN_SPACES = ("std::", "absl::", "xla::", "jax::", "google::", "fmt::", "CLI
 
 
 def files() -> list[pathlib.Path]:
-    """Returns the project's files, relative to it, without a build and what users keep beside it."""
+    """Returns the project's files, relative to it, without builds and what users add."""
     found = list(ROOT.glob("*"))
     for folder in FOLDERS:
         found += (ROOT / folder).rglob("*")
