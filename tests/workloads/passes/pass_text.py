@@ -1,8 +1,9 @@
 """Tests of passes as HLO text with what is expected of it in comments.
 
 A file is a module that `tpusim opt` reads. Its first comment says what it asks; RUN lines are the
-arguments of `tpusim opt`, in quotes if they have blanks (globs are tpusim's); all else is compared
-with what comes out, in the manner of LLVM's FileCheck:
+arguments of `tpusim opt`, in quotes if they have blanks (globs are tpusim's), or of
+`tpusim compile` if that is their first word; all else is compared with what comes out, in the
+manner of LLVM's FileCheck:
 
     // A chain of elementwise operations is one kernel.
     // RUN: --config v5e-2x2 --passes fusion,fusion
@@ -109,6 +110,12 @@ class Run:
     def is_expected(self) -> bool:
         """Whether anything is."""
         return bool(self.checks or self.errors or self.warnings or self.changed is not None)
+
+    def command(self, file: pathlib.Path) -> list[str]:
+        """Words for the command line: `opt` unless the first argument is `compile`."""
+        if self.arguments[:1] == ["compile"]:
+            return ["compile", str(file), *self.arguments[1:]]
+        return ["opt", str(file), *self.arguments]
 
     def names(self, one: str) -> bool:
         """Whether it asks for this pass; without `--passes` for every one that runs."""
@@ -281,7 +288,7 @@ def check_run(binary: str, file: pathlib.Path, run: Run) -> None:
     Raises:
         TextError: with the command that replays it.
     """
-    command = [binary, "opt", str(file), *run.arguments]
+    command = [binary, *run.command(file)]
     try:
         check_command(command, run)
     except TextError as error:

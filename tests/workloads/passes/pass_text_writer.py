@@ -288,7 +288,7 @@ def write(binary: str, path: pathlib.Path) -> list[str]:
     text = path.read_text()
     file = File(text)
     for run in read(text, empty=True):
-        done = execute([binary, "opt", str(path), *run.arguments], run)
+        done = execute([binary, *run.command(path)], run)
         if done.code not in (0, 1):
             raise TextError(f"line {run.line}: exit code {done.code}: {' '.join(done.said)}")
         renew(file, run, done)

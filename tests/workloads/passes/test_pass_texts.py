@@ -1,4 +1,4 @@
-"""Every HLO text in the folders beside this file (pass_text.py), and the checker itself."""
+"""Every HLO text beside this file and in texts/ of other rooms (pass_text.py), and the checker."""
 
 import pathlib
 
@@ -9,11 +9,15 @@ from tests.workloads.passes.pass_text import Check, TextError, compare
 
 HERE = pathlib.Path(__file__).parent
 FILES = sorted(path.relative_to(HERE).as_posix() for path in HERE.glob("*/*.hlo"))
+# Texts of other stages, by the room.
+OTHERS = sorted(
+    path.relative_to(HERE.parent).as_posix() for path in HERE.parent.glob("*/texts/*.hlo")
+)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FILES + OTHERS)
 def test_passes(binary: str, name: str) -> None:
-    file = HERE / name
+    file = (HERE if name in FILES else HERE.parent) / name
     failure = ""
     try:
         for run in pass_text.read(file.read_text()):

@@ -45,24 +45,6 @@ TEST(Normalise, UnspecifiedDimsAreOpen) {
   EXPECT_EQ(ToString(*n->annotations.at(n->module->entry()->root()).leaves[0], XY()), "[{}, {?}]");
 }
 
-TEST(Normalise, CallsAreInlinedForEachCaller) {
-  ShardedTestModule m;
-  Computation* callee = m.module().AddComputation("helper");
-  Instruction* p = m.Param(callee, F32({8}));
-  m.Add(callee, Opcode::kSine, F32({8}), {p});
-  Instruction* a = m.Argument(F32({8}), "[{\"x\"}]");
-  Instruction* b = m.Argument(F32({8}), "[{\"y\"}]");
-  Instruction* one = m.Add(Opcode::kCall, F32({8}), {a});
-  Instruction* two = m.Add(Opcode::kCall, F32({8}), {b});
-  one->set_called({callee});
-  two->set_called({callee});
-  m.Add(Opcode::kTuple, hlo::MakeTupleShape({F32({8}), F32({8})}), {one, two});
-  m.Shard();
-  EXPECT_EQ(Count(*m.sharded().module, Opcode::kCall), 0);
-  // Every caller has its own body.
-  EXPECT_EQ(m.OfRoot(), "[{x}] [{y}]");
-}
-
 // 2^40 instructions after inlining: refused before anything is copied.
 TEST(Normalise, CallsThatMultiplyAreAnError) {
   ShardedTestModule m;
@@ -80,24 +62,6 @@ TEST(Normalise, CallsThatMultiplyAreAnError) {
   m.Argument(F32({8}), "");
   m.Add(Opcode::kCall, F32({8}), {m.entry()->root()})->set_called({last});
   EXPECT_THAT(m.Error(), HasSubstr("inlining the program's calls gives more than"));
-}
-
-// Two uses of one zero: each has its own, and what is equal is one again.
-TEST(Normalise, ConstantsAreSplitPerUse) {
-  ShardedTestModule m;
-  Instruction* zero = m.Add(Opcode::kConstant, F32({}), {});
-  Instruction* zeros = m.Add(Opcode::kBroadcast, F32({8}), {zero});
-  Instruction* a = m.Argument(F32({8}), "[{\"x\"}]");
-  Instruction* b = m.Argument(F32({8}), "[{\"y\"}]");
-  Instruction* c = m.Argument(F32({8}), "[{\"y\"}]");
-  Instruction* ra = m.Add(Opcode::kAdd, F32({8}), {a, zeros});
-  Instruction* rb = m.Add(Opcode::kAdd, F32({8}), {b, zeros});
-  Instruction* rc = m.Add(Opcode::kAdd, F32({8}), {c, zeros});
-  m.Add(Opcode::kTuple, hlo::MakeTupleShape({F32({8}), F32({8}), F32({8})}), {ra, rb, rc});
-  m.Shard();
-  EXPECT_EQ(m.OfRoot(), "[{x}] [{y}] [{y}]");
-  EXPECT_EQ(Count(*m.sharded().module, Opcode::kBroadcast), 2);
-  EXPECT_EQ(Count(*m.sharded().module, Opcode::kConstant), 1);  // a scalar needs no copy
 }
 
 // f(v) = sin(v) per shard over `manual`, the other axis left to the compiler if

@@ -1,3 +1,4 @@
+// The text of stated constraints; texts/stated_constraints.hlo has what they do.
 #include "workloads/sharding/stated_constraints.h"
 
 #include "sharding_testing.h"
@@ -51,62 +52,6 @@ TEST(StatedConstraintText, OtherFormsAreRefused) {
     EXPECT_THAT(Message(ParseStatedConstraint(text).status()), HasSubstr("is not VALUE=SHARDING"))
         << text;
   }
-}
-
-// r = negate(p), s = negate(r), with p [8,16] split by x in dimension 0.
-struct Chain {
-  Chain() {
-    p = m.Argument(F32({8, 16}), "[{\"x\"}, {}]");
-    r = m.Add(Opcode::kNegate, F32({8, 16}), {p});
-    s = m.Add(Opcode::kNegate, F32({8, 16}), {r});
-  }
-  void Shard(std::initializer_list<const char*> constraints) {
-    PropagationOptions options;
-    for (const char* text : constraints) options.constraints.push_back(StatedOf(text));
-    m.Shard(options);
-  }
-  std::string Error(const char* constraint) {
-    PropagationOptions options;
-    options.constraints.push_back(StatedOf(constraint));
-    const auto sharded = ShardModule(m.module(), 0, options);
-    return sharded.ok() ? "ok" : Message(sharded.status());
-  }
-  ShardedTestModule m;
-  Instruction *p, *r, *s;
-};
-
-TEST(StatedConstraints, ActAsIfTheProgramHadThem) {
-  Chain c;
-  c.Shard({"negate=P(None, 'y')"});
-  EXPECT_EQ(c.m.Of(c.p), "[{x}, {}]");
-  EXPECT_EQ(c.m.Of(c.r), "[{}, {y}]");
-  EXPECT_EQ(c.m.Of("negate.constraint"), "[{}, {y}]");
-  EXPECT_EQ(c.m.Of(c.s), "[{}, {y}]");  // goes on from there
-}
-
-TEST(StatedConstraints, OnAResult) {
-  Chain c;
-  c.Shard({"negate.1=[{}, {x:(1)2}]"});
-  EXPECT_EQ(c.m.OfRoot(), "[{}, {x:(1)2}]");
-}
-
-TEST(StatedConstraints, GlobsAndSeveralValues) {
-  Chain c;
-  c.Shard({"negate*=P()"});
-  EXPECT_EQ(c.m.Of(c.r), "[{}, {}]");
-  EXPECT_EQ(c.m.Of(c.s), "[{}, {}]");
-}
-
-TEST(StatedConstraints, ErrorsSayWhatIsThere) {
-  Chain c;
-  EXPECT_THAT(c.Error("negat=P()"),
-              HasSubstr("--constrain negat=P(): no array of the program has the name 'negat', the "
-                        "nearest is 'negate'"));
-  EXPECT_THAT(c.Error("negate=P('z')"), HasSubstr("the mesh has no axis 'z'; its axes are x, y"));
-  EXPECT_THAT(c.Error("negate=[{x:(3)2}, {}]"), HasSubstr("the mesh has no axis 'x:(3)2'"));
-  EXPECT_THAT(c.Error("negate=P('x', 'x')"), HasSubstr("axis 'x' is used twice"));
-  EXPECT_THAT(c.Error("negate=[{x}]"), HasSubstr("1 dimension given for negate f32[8,16]"));
-  EXPECT_THAT(c.Error("negate=P('x', None, 'y')"), HasSubstr("3 dimensions given for negate"));
 }
 
 TEST(SpecTextTest, AsItIsWrittenInAProgram) {
