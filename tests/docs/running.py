@@ -5,6 +5,8 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 from types import TracebackType
@@ -12,6 +14,8 @@ from typing import Self
 
 from tests.docs.snippets import Command, Snippet, commands, matches, snippets
 from tests.trace import trace_reader
+from tests.validated import COMMAND as VALIDATE
+from tests.validated import validated
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Folders of the source tree that commands of a reader name.
@@ -22,6 +26,8 @@ HAS_COMPILER = importlib.util.find_spec("libtpu") is not None
 # The limit of one command: the longest compiles thirteen programs.
 _MOST_SECONDS = 1800
 _SESSION = pathlib.Path(__file__).with_name("python_session.py")
+# Lines of progress on standard error, which a search writes every five seconds.
+_PROGRESS = re.compile(r"^tpusim: [a-z]+ \d+ of \d+(, .*)?\n", re.MULTILINE)
 
 
 class SnippetError(Exception):
@@ -119,8 +125,12 @@ class Reader:
                 result.outputs.append(output)
 
     def _shell(self, snippet: Snippet, command: Command, result: Result) -> None:
+        text = command.text
+        if VALIDATE in text:
+            kept = shlex.quote(str(validated(self._environment["TPUSIM_BINARY"]).printed))
+            text = text.replace(VALIDATE, f"cat {kept}")
         done = subprocess.run(
-            ["bash", "-eu", "-c", command.text],
+            ["bash", "-eu", "-c", text],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -139,7 +149,7 @@ class Reader:
             )
         if command.shown and any(line.strip() for line in command.shown):
             line = snippet.line + command.first
-            real = done.stdout.splitlines()
+            real = _PROGRESS.sub("", done.stdout).splitlines()
             output = Output(line, command.shown, real, snippet.indent, command.text)
             result.outputs.append(output)
 
@@ -160,7 +170,7 @@ class Reader:
         answer = json.loads(self._session.stdout.readline())
         if answer["error"]:
             raise SnippetError(f"line {snippet.line}:\n{snippet.text}\n{answer['error']}")
-        return answer["printed"]
+        return _PROGRESS.sub("", answer["printed"])
 
     def _sql(self, snippet: Snippet) -> list[str]:
         traces = [*self._folder.glob("*.pftrace")]

@@ -47,6 +47,19 @@ def test_document(path: pathlib.Path, binary: str, tmp_path: pathlib.Path) -> No
     assert not stale, "\n\n".join([*stale, "python -m tests.docs.update writes them anew"])
 
 
+def test_progress_of_a_search_is_no_output(tmp_path: pathlib.Path, binary: str) -> None:
+    page = tmp_path / "page.md"
+    said = "tpusim: exporting 1 of 2, batch 8"
+    page.write_text(
+        f"    $ echo '{said}' >&2; echo shown\n    shown\n\n"
+        f"```python\nprint('{said}')\nprint('shown')\n```\n\n```output\nshown\n```\n"
+    )
+    result = Result()
+    (tmp_path / "reader").mkdir()
+    run_document(page, tmp_path / "reader", binary, result)
+    assert [output.stale for output in result.outputs] == [False, False]
+
+
 def test_almost_all_is_run(capsys: pytest.CaptureFixture[str]) -> None:
     reasons: collections.Counter[str] = collections.Counter()
     for path in DOCUMENTS:

@@ -10,13 +10,15 @@ import tpusim
 import training_page
 
 from tests.tools.command_line import Run, program_name
+from tests.validated import validated
 from validation.workloads import training
 from workloads.examples import export_all
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 LISTED = training_page.training_rows()
-MOST_CPU_SECONDS = 30
+# Limits of all published steps together, those of inference among them.
+MOST_CPU_SECONDS = 50
 MOST_MEMORY = 2 * 10**9
 
 
@@ -27,8 +29,9 @@ def name_of(row: dict) -> str:
 
 @pytest.fixture(scope="module")
 def simulated(binary: str) -> dict[str, dict]:
-    """Every row alone, with what it costs."""
-    return {row["id"]: training_page.simulate(pathlib.Path(binary), row) for row in LISTED}
+    """The outcome of every row."""
+    rows = validated(binary).rows
+    return {row["id"]: rows[row["id"]] for row in LISTED}
 
 
 @pytest.mark.parametrize("name", training.TRAINING)
@@ -88,11 +91,15 @@ def test_error_bars_are_those_of_the_rows(simulated: dict[str, dict]) -> None:
         assert errors[row_id] == pytest.approx(row["error"], abs=0.0005), stale
 
 
-def test_every_row_fits_and_is_cheap(simulated: dict[str, dict]) -> None:
+def test_every_row_fits(simulated: dict[str, dict]) -> None:
     for row_id, row in simulated.items():
         assert 0 < row["peak_hbm_bytes"] <= row["usable_hbm_bytes"], row_id
-        assert row["cpu_s"] < MOST_CPU_SECONDS, row_id
-        assert row["resident_bytes"] < MOST_MEMORY, row_id
+
+
+def test_rows_are_cheap(binary: str) -> None:
+    used = validated(binary).used
+    assert used["cpu_s"] < MOST_CPU_SECONDS
+    assert used["resident_bytes"] < MOST_MEMORY
 
 
 def test_critical_path_is_the_step(simulated: dict[str, dict]) -> None:
