@@ -11,7 +11,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Of a member or an input, as the candidate has it.
+// Returns the shape of a member or an input, as the candidate has it.
 hlo::Shape ShapeIn(const KernelGraph& graph, const Candidate& candidate, int value) {
   hlo::Shape shape = graph.At(value).shape();
   for (const Placed& placed : candidate.placed) {

@@ -67,7 +67,7 @@ class KernelInputs {
 
   // In the order in which the members read them first. Valid until the next call.
   const std::vector<int>& Of(std::span<const int> members);
-  // Of the last kernel.
+  // Returns the inputs of the last kernel.
   const std::vector<int>& last() const { return inputs_; }
   bool HasMember(int value) const { return member_at_[value] == stamp_; }
   bool HasInput(int value) const { return input_at_[value] == stamp_; }
@@ -81,7 +81,7 @@ class KernelInputs {
   std::vector<int> inputs_;
 };
 
-// Where an array, a member's or an input, lies if not as its instruction says.
+// An array, a member's or an input, that lies otherwise than its instruction says.
 struct Placed {
   int value;
   hlo::Layout layout;
@@ -93,7 +93,7 @@ struct Candidate {
   std::span<const Placed> placed = {};
 };
 
-// Of a kernel alone on its chip: how long it takes, and what it reads and writes in HBM.
+// The time of a kernel alone on its chip, and the bytes that it reads and writes in HBM.
 struct Price {
   Picoseconds time{0};
   Bytes moved{0};
@@ -122,7 +122,7 @@ class CandidateCosts {
   virtual absl::StatusOr<Price> PriceOf(const Candidate& candidate) = 0;
 };
 
-// Those of the chip. Graph, target and kernels must live as long.
+// Returns the costs on the chip. Graph, target and kernels must live as long.
 std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
                                                   const target::Target& target,
                                                   kernels::KernelLibrary& kernels);

@@ -108,7 +108,7 @@ int ChipCandidateCosts::Storage(int value) const {
   return value;
 }
 
-// How much of every member and input the roots need.
+// Finds how much of every member and input the roots need.
 void ChipCandidateCosts::FindShares(const Candidate& candidate) {
   const std::span<const int> members = candidate.members;
   for (int input : reads_.last()) needed_[input].Clear();
@@ -126,7 +126,7 @@ void ChipCandidateCosts::FindShares(const Candidate& candidate) {
   }
 }
 
-// Which members an operand of the product is computed by.
+// Marks the members that compute an operand of the product.
 void ChipCandidateCosts::MarkWayIn(std::span<const int> members, int product) {
   for (int m : members) on_way_in_[m] = 0;
   for (auto m = members.rbegin(); m != members.rend(); ++m) {
@@ -215,7 +215,7 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
   return {time, traffic.read + traffic.written};
 }
 
-// Of the candidate by itself, in which arrays lie as it has them.
+// Returns the bound of the candidate by itself, in which arrays lie as it has them.
 Price ChipCandidateCosts::BoundOfPlaced(const Candidate& candidate) {
   const std::unique_ptr<hlo::Module> module = Isolate(graph_, candidate);
   const Instruction& kernel = *module->entry()->root();

@@ -15,7 +15,7 @@
 namespace tpusim::cost {
 namespace {
 
-// How much of a resource that is busy for `busy` alone.
+// Returns the share of a resource that work takes which keeps it busy for `busy` alone.
 double ShareOf(Picoseconds busy, Picoseconds time) {
   return time > Picoseconds(0) ? std::min(1.0, Ratio(busy, time)) : 0;
 }

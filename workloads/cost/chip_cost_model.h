@@ -23,7 +23,7 @@ class ChipCostModel : public CostModel {
  public:
   using Trips = std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>;
 
-  // What was found for a target, and may be asked again.
+  // Answers for a target that may be asked for again.
   struct Found {
     std::shared_ptr<kernels::KernelLibrary> kernels;
     std::shared_ptr<CollectiveDecisions> collectives;
@@ -63,7 +63,7 @@ class ChipCostModel : public CostModel {
   }
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 
-  // What the answers come from, for the lowering.
+  // Returns the library that the answers come from, for the lowering.
   kernels::KernelLibrary& kernels() { return *kernels_; }
   CollectiveDecisions& collectives() { return *collectives_; }
 

@@ -32,7 +32,7 @@ int NumberBehind(const std::string& text, std::string_view name) {
   return number;
 }
 
-// As the TPU compiler wrote it down (`collective_algorithm_config`).
+// Returns the emitter that the TPU compiler wrote down (`collective_algorithm_config`).
 collectives::StatedEmitter EmitterOf(const hlo::Instruction& collective) {
   collectives::StatedEmitter stated;
   const std::string& text = collective.attrs().backend_config();
@@ -197,7 +197,7 @@ void AddToKey(const google::protobuf::MessageLite& message, std::string& key) {
   message.AppendToString(&key);
 }
 
-// Of other collectives, the part that is in VMEM comes through HBM.
+// Returns whether all arrays are in VMEM. Other collectives bring what is there through HBM.
 bool IsInVmem(const Instruction& i) {
   const auto all = [](const hlo::Shape& shape) {
     const std::vector<const hlo::Shape*> leaves = hlo::Leaves(shape);

@@ -1,4 +1,4 @@
-// How collectives are done, each kind of them decided once.
+// Decides how collectives are done, each kind of them once.
 //
 // A program repeats a few collectives, layer after layer; on a large pod where groups lie
 // and the choice of an algorithm are worth remembering. Two collectives are the same
@@ -42,12 +42,12 @@ class CollectiveDecisions {
   // Errors: as RequestOf, GroupsOf, collectives::DecideCollective.
   absl::StatusOr<const Entry*> Find(const hlo::Instruction& collective);
 
-  // Where a group of partitions is all of a line, plane or cube of the slice: see CollectiveGroups.
+  // Returns CollectiveGroups::filled_extents of a group of partitions.
   const std::vector<int64_t>& FilledExtents(const std::vector<int64_t>& partitions);
 
-  // Whether all that passes have asked of this has the same answer in `there`, for the same program
-  // on another slice of the same chip or on other devices: what each collective keeps busy and which
-  // groups fill what. It is found by closed forms, and `there` keeps what it had to decide.
+  // Returns whether all that passes have asked of this has the same answer in `there`, for the same
+  // program on another slice of the same chip or on other devices: what each collective keeps busy
+  // and which groups fill what. It is found by closed forms; `there` keeps what it had to decide.
   bool SameIn(CollectiveDecisions& there) const;
 
  private:

@@ -1,4 +1,4 @@
-// What operations cost: the one answer that passes and the lowering share.
+// The costs of operations: the one answer that passes and the lowering share.
 //
 // A pass asks before it decides: for a kernel (one that is only thought of is a candidate,
 // candidate.h), a collective, a transfer between memories, a loop.
@@ -27,7 +27,7 @@
 
 namespace tpusim::cost {
 
-// What an operation asks of the machine, and for how long.
+// The demand of an operation on the machine, and for how long.
 //
 // An operation first waits for what is not shared (a launch, hops), then uses
 // resources: alone it takes `time` and, while it runs, `share` of what each of them
@@ -56,7 +56,7 @@ struct Work {
   Picoseconds alone() const { return latency + time; }
 };
 
-// What an array costs by how it lies in memory, whatever kernel has it.
+// The cost of an array by how it lies in memory, whatever kernel has it.
 //
 // The quantities that kernels are made of: bytes with padding at the rate of HBM, registers
 // over the VALUs, registers over the cross-lane units. A pass that asks before there are kernels
@@ -69,7 +69,7 @@ class ArrayCosts {
   double Memory(const hlo::Shape& array) const;      // once through HBM
   double Registers(const hlo::Shape& array) const;   // once through the VALUs
   double CrossLanes(const hlo::Shape& array) const;  // once through the cross-lane units
-  // What crosses lanes or rows where `dims` are reduced.
+  // Returns the cost of crossing lanes or rows where `dims` are reduced.
   double Reduced(const hlo::Shape& array, const std::vector<int64_t>& dims) const;
   // A piece of these extents through HBM by itself, each of its rows in whole granules.
   double Piece(const hlo::Shape& array, const std::vector<int64_t>& extents) const;
@@ -86,7 +86,7 @@ class ArrayCosts {
 // The groups of a collective, and how they lie in the torus.
 struct CollectiveGroups {
   std::vector<std::vector<int64_t>> partitions;  // members in order; at least one group
-  // Where the first group is all of a line, plane or cube of the slice: its extents in chips,
+  // The extents of the first group, if it is all of a line, plane or cube of the slice: in chips,
   // ascending, without those of one chip. Else empty.
   std::vector<int64_t> filled_extents;
 };
@@ -96,29 +96,29 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  // Of the main stream. Not of a while, a conditional or a call, whose computations are
-  // added up. Error (no rule): what cannot be executed.
+  // Returns the work of an operation on the main stream; not of a while, a conditional or a call,
+  // whose computations are added up. Error (no rule): what cannot be executed.
   virtual absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) = 0;
-  // What a start sets in motion.
+  // Returns the work of the transfer that a start sets in motion.
   virtual absl::StatusOr<Work> TransferOf(const hlo::Instruction& start) = 0;
-  // How often a while loop runs its body, stated or derived. Error: neither.
+  // Returns how often a while loop runs its body, stated or derived. Error: neither.
   virtual absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) = 0;
   // A fusion or an operation that runs as a kernel: its launch, its time with that, and
   // the bytes it moves.
   virtual absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& kernel) = 0;
 
-  // What it would cost with arrays of its own in another memory. Lives as long as the model.
+  // Returns a kernel as it costs with arrays in another memory. It lives as long as the model.
   virtual absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                                 int64_t space) = 0;
   // Costs of kernels that could be made of the instructions of a graph, which must live as long.
   virtual std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) = 0;
 
-  // What arrays cost by how they lie, before there are kernels.
+  // Returns the costs of arrays by how they lie, before there are kernels.
   virtual const ArrayCosts& arrays() = 0;
   // A copy of an array, by a kernel that does nothing else.
   virtual absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) = 0;
 
-  // Of a collective that has groups.
+  // Returns the groups of a collective that has some.
   virtual absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) = 0;
 
   absl::StatusOr<Picoseconds> KernelTime(const hlo::Instruction& kernel) {

@@ -12,7 +12,7 @@ using hlo::Opcode;
 
 namespace {
 
-// What is in host memory is moved by itself; no kernel reads or writes it.
+// Returns whether an array is in host memory, which no kernel reads or writes.
 bool TouchesHost(const Instruction& i) {
   return hlo::OnHost(i.shape()) || std::ranges::any_of(i.operands(), [](const Instruction* o) {
            return hlo::OnHost(o->shape());

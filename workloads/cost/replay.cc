@@ -11,7 +11,7 @@ namespace {
 
 using Role = ScheduleNode::Role;
 
-// What is left of less than this is rounding. In ps.
+// Less time than this, in ps, is rounding.
 constexpr double kNothing = 1e-6;
 // Nor does rounding fill a resource, or keep an operation from moving at all.
 constexpr double kFull = 1 + 1e-9;
@@ -36,7 +36,7 @@ struct Activity {
 class Machine {
  public:
   double now() const { return now_; }
-  // How long resources were busy, and rates times time.
+  // Returns how long resources were busy, as rates times time.
   const Shares& used() const { return used_; }
   double moved() const { return moved_; }
 
@@ -81,7 +81,7 @@ class Machine {
   }
 
  private:
-  // Where a resource is wanted by more than it has room for, all get their max-min fair rates.
+  // Sets the max-min fair rates of all that share a resource which has no room for them.
   void SetSpeeds() {
     settled_ = true;
     sharing_.clear();

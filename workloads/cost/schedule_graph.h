@@ -18,7 +18,7 @@ namespace tpusim::cost {
 enum TransferKind { kPermute, kGather, kOffLoaded, kCopy, kToHost, kFromHost, kTransferKinds };
 using TransferLimits = std::array<int, kTransferKinds>;
 
-// As the chip's file says of the TPU compiler's scheduler; as many off-loaded collectives
+// Returns the limits of the TPU compiler's scheduler on the chip; as many off-loaded collectives
 // as the device has SparseCores.
 TransferLimits LimitsOf(const target::Target& target);
 TransferKind KindOf(const hlo::Instruction& start);
@@ -44,7 +44,7 @@ struct ScheduleGraph {
   TransferLimits limits = {};
 };
 
-// What a node is beside its work: its instruction, its role and, of a start, what it sets in
+// Sets what a node is beside its work: its instruction, its role and, of a start, what it sets in
 // motion. Where the start of a done is in the graph, who builds it knows.
 absl::Status SetRole(hlo::Instruction& instruction, CostModel& cost, ScheduleNode& node);
 
@@ -56,7 +56,7 @@ using ScheduleOrder = std::vector<int>;
 // By node, starts only.
 std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order);
 
-// How long an order of a computation will take, with what meets on links and in memory.
+// The time that an order of a computation takes, with what meets on links and in memory.
 //
 // The main stream executes one operation after the other. A start sets its transfer in
 // motion, which goes on beside the main stream until it is over; a done waits for it.
@@ -70,9 +70,9 @@ std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& 
 struct ReplayResult {
   // The whole computation as one operation: its length and its average shares.
   Work work;
-  // By node, of starts: from the start until the transfer is over.
+  // The time from a start until its transfer is over, by node.
   std::vector<Picoseconds> in_flight;
-  // By node, of starts: how long the done waited for it.
+  // The time that the done waited for a start, by node of the start.
   std::vector<Picoseconds> stall;
 };
 

@@ -19,7 +19,7 @@ bool IsPriced(hlo::Execution execution) {
          execution == hlo::Execution::kCollective || execution == hlo::Execution::kTransfer;
 }
 
-// The same bytes in the stated time. `modelled` is an error where the model has no rule.
+// Returns the modelled bytes in the stated time. `modelled` is an error without a rule.
 Work InStatedTime(const StatedCost& stated, const absl::StatusOr<Work>& modelled) {
   Work work = modelled.ok() ? *modelled : Work{};
   const double faster = Ratio(work.time, stated.time);

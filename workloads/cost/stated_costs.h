@@ -42,7 +42,7 @@ class StatedCosts : public CostModel {
   absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) override {
     return model_.TripsOf(loop);
   }
-  // What an array would save elsewhere is the model's.
+  // Asks the model: it knows what an array would save elsewhere.
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                         int64_t space) override {
     return model_.PlaceableOf(kernel, space);

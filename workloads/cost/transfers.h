@@ -10,7 +10,7 @@
 
 namespace tpusim::cost {
 
-// What a copy-start, an async-start around a copy, a slice or an update, a placement, or a
+// Returns what a copy-start, an async-start around a copy, a slice or an update, a placement, or a
 // slice or an update of an array on the host moves; an empty body if it stays where it is.
 // Error (no rule): an async-start around something else.
 absl::StatusOr<isa::Body> TransferOf(const hlo::Instruction& instruction,

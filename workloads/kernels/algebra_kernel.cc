@@ -101,7 +101,7 @@ Algebra TriangularSolveOf(const Instruction& i, const target::Target& target) {
   return algebra;
 }
 
-// What is left right of and below the panels of an m x n matrix, m >= n, is (m - j) x (n - j)
+// Returns the updates right of and below the panels of an m x n matrix, m >= n: (m - j) x (n - j)
 // at column j: n/2 (m - n/3) elements on average. `products` of a panel's width with it.
 isa::MxuWork TrailingUpdates(int64_t m, int64_t n, int64_t panel, int64_t products) {
   return {m - n / 3, panel, CeilDiv(n, 2), isa::NumberFormat::kF32Highest, products};
@@ -250,7 +250,7 @@ Algebra FftOf(const Instruction& i, const target::Target& target) {
   return algebra;
 }
 
-// How the data of a kernel goes through VMEM: in blocks of so many problems, or in pieces of one.
+// The way of a kernel's data through VMEM: in blocks of so many problems, or in pieces of one.
 struct Blocks {
   int64_t problems = 1;
   int64_t pieces = 1;

@@ -101,7 +101,7 @@ class BodyCosts {
           return NoRule("the kernel has an operand that is no array");
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
-        // What a kernel computes with is an operand, too: only what may be a table is looked at.
+        // Operands are also what a kernel computes with: only those that may be tables are read.
         const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
         auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
         const bool integral = hlo::IsIntegral(operand->shape().element_type);
@@ -192,7 +192,7 @@ std::optional<CustomCost> CostOfText(const Instruction& call, const std::string&
   return cost;
 }
 
-// Of the body, or else of the estimate that stands beside it.
+// Returns the cost of the body, or else of the estimate that stands beside it.
 OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips& trips,
                     const target::Target& target) {
   const std::optional<std::string> body = BodyOfCall(call);

@@ -1,4 +1,4 @@
-// What Pallas kernels cost: those of exports, of raw HLO, and of what the TPU compiler writes.
+// Prices Pallas kernels: those of exports, of raw HLO, and of what the TPU compiler writes.
 //
 // Every `tpu_custom_call` carries its kernel in its backend_config; workloads/mosaic reads and
 // prices it, unless a cost is stated. A time that is stated leaves what the body does as it is. The
@@ -34,7 +34,7 @@ struct BodyPrice {
   const hlo::Instruction* call = nullptr;
   absl::StatusOr<tpusim::KernelCost> price;
 };
-// Of all Pallas calls, whatever is stated of them.
+// Prices all Pallas calls, whatever is stated of them.
 std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
                                   const target::Target& target);
 

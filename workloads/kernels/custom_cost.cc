@@ -168,8 +168,8 @@ std::string LastOf(std::string path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// What is known of a call, with the time that is stated: of a Pallas call before SetBodyCosts
-// has run, that time alone.
+// Returns what is known of a call, with the time that is stated: of a Pallas call before
+// SetBodyCosts has run, that time alone.
 CustomCost TimedCost(const Instruction& call, const CustomCost& stated) {
   if (IsPallasCall(call) && !IsPriced(call)) return stated;
   const absl::StatusOr<CustomCost> known = CustomCostOf(call);

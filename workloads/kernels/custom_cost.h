@@ -1,4 +1,4 @@
-// What one call of an opaque kernel costs.
+// The cost of one call of an opaque kernel.
 //
 // A custom call says nothing about its work. Four sources, first match wins: what the user stated,
 // in the workload or as an option (written onto the instruction by SetCustomCosts), the body that a
@@ -25,8 +25,8 @@
 
 namespace tpusim::kernels {
 
-// How a kernel that is written as a pipeline (a Pallas kernel with a grid) goes about
-// it: a step per point of the grid.
+// The pipeline of a kernel that is written as one (a Pallas kernel with a grid): a step per point
+// of the grid.
 struct CustomPipeline {
   struct Block {
     Bytes bytes{0};
@@ -44,7 +44,7 @@ struct CustomProduct {
   int64_t count = 0;
 };
 
-// What of a kernel's body may run side by side, of the whole call: its stages run one after
+// A part of a kernel's body whose slots run side by side, of the whole call: stages run one after
 // another, because the first result of one waits for all of the one before.
 struct CustomStage {
   Flops flops{0};
@@ -64,17 +64,17 @@ struct CustomCost {
   std::optional<CustomPipeline> pipeline = std::nullopt;
   // The sums above once more, if it is known what waits for what.
   std::vector<CustomStage> stages = {};
-  // How long the call takes, if that is stated.
+  // The time that the call takes, if it is stated.
   std::optional<Picoseconds> time = std::nullopt;
-  // What was taken for granted: sentences without their subject.
+  // Assumptions: sentences without their subject.
   std::vector<std::string> assumed = {};
 };
 
-// What a body or a call says of a kernel, without its loops. Error: sizes that are none, a format
+// Returns what a body or a call says of a kernel, without its loops. Error: bad sizes, a format
 // that the arrays do not know.
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
 
-// What is stated of kernels of a name.
+// The cost that is stated of kernels of a name.
 struct NamedCost {
   std::string name;  // of an instruction or of a Pallas kernel; may be a glob
   CustomCost cost;   // a time alone leaves what else is known as it is
@@ -96,14 +96,14 @@ struct OpenCost {
   // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
   // state it with --trip-count f/loop.0=N". Empty: there is.
   std::string unpriced = "";
-  // That is why: these, outer ones first.
+  // The loops without a count, outer ones first.
   std::vector<OpenLoop> open_loops = {};
 };
 
 // The count of a loop inside a kernel; nullopt: unknown.
 using KernelTrips = std::function<std::optional<int64_t>(const tpusim::KernelLoop& loop)>;
 
-// What a body says of a kernel, loops included. Without the count of all its loops
+// Returns what a body says of a kernel, loops included. Without the count of all its loops
 // the kernel is unpriced. Errors: as CostOf.
 absl::StatusOr<OpenCost> OpenCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
 
@@ -112,7 +112,7 @@ absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
 // Writes a cost onto a call, in place of the one that it has.
 void SetCustomCost(hlo::Instruction* custom_call, const CustomCost& cost);
 
-// What the arrays do in the call, in FLOPs of one bf16 pass.
+// Returns what the arrays do in the call, in FLOPs of one bf16 pass.
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 
 // A kernel that Pallas made: its call carries the body.
@@ -141,13 +141,13 @@ std::string UnpricedReason(const hlo::Instruction& custom_call);
 // The loops because of which there is no cost for the call, if that is why.
 std::vector<OpenLoop> OpenLoopsOf(const hlo::Instruction& custom_call);
 
-// What the costs of reachable calls take for granted, a record for each thing.
+// Returns the assumptions in costs of reachable calls, a record each.
 std::vector<Record> CostAssumptions(const hlo::Module& module);
 
 // A record for every reachable call of the host that is taken to cost the device nothing.
 std::vector<Record> FreeHostCallbacks(const hlo::Module& module);
 
-// As JAX calls the factorizations of LAPACK's geqrf, orgqr and getrf on TPUs.
+// JAX's names for the factorizations of LAPACK's geqrf, orgqr and getrf on TPUs.
 inline constexpr std::string_view kQrTarget = "Qr";
 inline constexpr std::string_view kMakeQTarget = "ProductOfElementaryHouseholderReflectors";
 inline constexpr std::string_view kLuTarget = "LuDecomposition";

@@ -269,7 +269,7 @@ class DotKernelBuilder {
     return kernel;
   }
 
-  // By what is read and written through them, in the order of Build.
+  // Names windows by what is read and written through them, in the order of Build.
   void NameWindows(isa::Kernel& kernel) const {
     size_t window = 0;
     for (const std::vector<int>* side : {&sides_.lhs, &sides_.rhs, &sides_.epilogue}) {
@@ -332,7 +332,7 @@ class DotKernelBuilder {
     kernel.windows.push_back(WindowOf(isa::WindowKind::kInput, inputs_[index], block));
   }
 
-  // What is read of an operand, or written of a result.
+  // An operand as it is read, or a result as it is written.
   struct Array {
     PrimitiveType type;
     double elements = 0;
@@ -501,7 +501,7 @@ std::vector<int64_t> BatchCounts(int64_t batch) {
   return counts;
 }
 
-// Those that fit, in the order in which they are thought of.
+// Returns the grids that fit, in the order in which they are tried.
 std::vector<Grid> GridsOf(const DotKernelBuilder& builder, const Product& product,
                           const target::Target& target) {
   // More tiles than this along one dimension never win before VMEM is used.

@@ -90,7 +90,7 @@ class FormWriter {
     for (const Instruction* i : instructions) Number(place.at(i));
   }
 
-  // All of them but those that say where the instruction comes from.
+  // Adds all attributes but those that say where the instruction comes from.
   void Attributes(const Instruction& i) {
     Text(i.AttributeBytes());
     if (!i.attrs().has_frontend_attributes()) {

@@ -48,7 +48,7 @@ KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel);
 // them there, of a kernel that is built for that.
 class PlaceableKernel {
  public:
-  // By array, whether it is in the other memory: operands first, then the leaves of the result.
+  // Returns the cost where some arrays are in the other memory: operands first, then result leaves.
   using Cost = std::function<KernelCost(const std::vector<bool>& there)>;
 
   // `of_this_grid` is asked here, `built` by With.
@@ -59,10 +59,10 @@ class PlaceableKernel {
 
   size_t operands() const { return operands_; }
   size_t arrays() const { return operands_ + results_; }
-  // Of what all arrays together would save each has the share of its bytes, or what it
+  // Returns what an array saves: of what all save together the share of its bytes, or what it
   // saves alone if that is more.
   Picoseconds SavedBy(size_t array) const { return saved_[array]; }
-  // What is read or written of it in HBM.
+  // Returns the bytes of an array that are read or written in HBM.
   Bytes MovedOf(size_t array) const { return moved_[array]; }
 
  private:
@@ -73,7 +73,7 @@ class PlaceableKernel {
   std::vector<Bytes> moved_;
 };
 
-// What BuildKernel looks at of a fusion or lone instruction, equal for two of them
+// Returns all that BuildKernel reads of a fusion or lone instruction, equal for two of them
 // exactly if all of that is equal.
 std::string CanonicalForm(const hlo::Instruction& instruction);
 
@@ -87,11 +87,11 @@ class KernelLibrary {
   // The target must live as long.
   explicit KernelLibrary(const target::Target& target) : target_(target) {}
 
-  // As BuildKernel, with the names of `instruction` and its operands. Errors are not
+  // Calls BuildKernel, with the names of `instruction` and its operands. Errors are not
   // remembered: they name the instruction.
   absl::StatusOr<TimedKernel> Build(const hlo::Instruction& instruction);
   absl::StatusOr<KernelCost> CostOf(const hlo::Instruction& instruction);
-  // With arrays elsewhere. The library keeps it.
+  // Returns a kernel with arrays elsewhere, which the library keeps.
   absl::StatusOr<PlaceableKernel*> PlaceableOf(const hlo::Instruction& instruction, int64_t space);
 
   // Kernels that were searched for, and questions that the library was asked.
@@ -105,7 +105,7 @@ class KernelLibrary {
     std::vector<int64_t> operand_of_window;
     std::map<int64_t, std::unique_ptr<PlaceableKernel>> placeable;  // by memory space, once asked
   };
-  // What an instruction was found to be after this change of modules.
+  // The form that an instruction had after this change of modules.
   struct Known {
     int64_t change = 0;
     Entry* entry = nullptr;

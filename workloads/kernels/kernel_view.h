@@ -47,13 +47,13 @@ struct KernelView {
 
 KernelView ViewKernel(const hlo::Instruction& instruction, const target::Target& target);
 
-// Where an array lives, from its layout.
+// Returns the memory that an array lives in, from its layout.
 isa::MemorySpace SpaceOf(const hlo::Shape& shape);
 
 // Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
 Bytes BytesOf(const KernelInput& input, const target::Target& target);
 Bytes BytesOf(const KernelOutput& output, const target::Target& target);
-// Of every input that is read and every output, one window over all of it.
+// Returns one window over all of every input that is read and of every output.
 std::vector<isa::Window> WholeWindows(const KernelView& view, const target::Target& target);
 // The most vector registers that one of them takes.
 double MostRegisters(const KernelView& view, const target::Target& target);
@@ -72,9 +72,9 @@ std::unordered_set<const hlo::Instruction*> MembersBehind(const KernelView& view
                                                           const hlo::Instruction& member,
                                                           int index);
 
-// Is the result of a reduction computed with in the same kernel? A softmax subtracts the maximum of
-// a row from the row: nothing of that can start before the block's product is complete, whereas
-// other epilogues follow it register by register.
+// Returns whether the same kernel computes with a reduction's result. A softmax subtracts the
+// maximum of a row from the row: nothing of that can start before the block's product is complete,
+// whereas other epilogues follow it register by register.
 bool SpreadsOver(const KernelView& view, const hlo::Instruction& reduction);
 
 // Whole 32-bit vector registers that an array takes: the two fastest dimensions in

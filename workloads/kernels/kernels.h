@@ -35,10 +35,10 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
                                                const target::Target& target);
 // Opaque kernels with a stated cost.
 absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view, const target::Target& target);
-// All others: elementwise, reductions, slices, copies, gathers, random numbers.
+// Builds all other kernels: elementwise, reductions, slices, copies, gathers, random numbers.
 absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target::Target& target);
 
-// What both kernel builders share of the search over grids.
+// The search over grids that both kernel builders share.
 //
 // Step counts worth trying for an extent of `units` indivisible units: 1, 2, 3,
 // 4, 6, 8, 12, ... and the extent itself.

@@ -117,8 +117,8 @@ class Evaluation {
     return elements;
   }
 
-  // Where a slice begins may be data, if what there is to slice is the same all along: rows of a
-  // table that a loop goes through, one for each of its layers.
+  // Slices an array. The begin may be data, if all slices are the same: rows of a table that a loop
+  // goes through, one for each of its layers.
   Elements DynamicSlice(const Instruction& i) {
     const Shape& shape = i.operand(0)->shape();
     std::vector<int64_t> starts;
@@ -211,7 +211,7 @@ class Evaluation {
     return Of(*caller->operand(static_cast<size_t>(parameter.attrs().parameter_number())));
   }
 
-  // Element `index` of what a loop starts with, if every pass hands it on as it is.
+  // Element `index` of what a loop starts with, if every pass leaves it unchanged.
   Elements OfLoop(const Instruction& loop, int64_t index) {
     const Instruction* root = loop.called()[0]->root();
     if (root->opcode() != Opcode::kTuple) return std::nullopt;
@@ -226,7 +226,7 @@ class Evaluation {
     return elements;
   }
 
-  // What a loop hands on from pass to pass as it was before it; what a call gets.
+  // Returns what a loop carries unchanged from pass to pass; what a call gets.
   Elements OfTuple(const Instruction& tuple, int64_t index) {
     if (Beyond(limits::kTableDepth, depth_ + 1)) return std::nullopt;
     if (tuple.opcode() == Opcode::kTuple) return Of(*tuple.operand(static_cast<size_t>(index)));

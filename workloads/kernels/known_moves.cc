@@ -149,7 +149,7 @@ Results Chosen(const Instruction& i, const std::vector<WholeNumbers>& operands) 
   return {{std::move(elements)}};
 }
 
-// Where the windows of a gather or scatter begin in an array.
+// The begins of the windows of a gather or scatter in an array.
 class Starts {
  public:
   // `map` has the dimension of the array that each number of an index is for; `batching` those that
@@ -164,7 +164,7 @@ class Starts {
         batching_(batching.begin(), batching.end()),
         of_indices_(of_indices.begin(), of_indices.end()) {}
 
-  // Of the window at this place among all.
+  // Returns the begin of the window at this place among all.
   WholeNumbers Of(const WholeNumbers& window, size_t rank) const {
     WholeNumbers place = window;
     const bool has_vector = vector_dim_ < indices_.dims.size();

@@ -1,4 +1,4 @@
-// What operations that move or combine whole numbers make of arrays that are known.
+// Evaluates operations that move or combine whole numbers of arrays that are known.
 #ifndef TPUSIM_WORKLOADS_KERNELS_KNOWN_MOVES_H_
 #define TPUSIM_WORKLOADS_KERNELS_KNOWN_MOVES_H_
 
@@ -11,12 +11,12 @@
 
 namespace tpusim::kernels {
 
-// Of an array, in row-major order.
+// The elements of an array, in row-major order.
 using WholeNumbers = std::vector<int64_t>;
 
 // Calls with the place in `shape` of each of its elements in turn.
 void ForEachPlace(const hlo::Shape& shape, const std::function<void(const WholeNumbers&)>& call);
-// Where the element at a place stands.
+// Returns the position of the element at a place.
 size_t IndexOf(const hlo::Shape& shape, const WholeNumbers& place);
 
 // The results, from what all operands hold. nullopt: another operation, a form of it that is not

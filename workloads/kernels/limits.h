@@ -1,4 +1,4 @@
-// Where looking for what a kernel knows of its tables stops (configs/limit.h). A table that is not
+// Limits of the search for what a kernel knows of its tables (configs/limit.h). A table that is not
 // found out counts as unknown: every block is visited, which is dearer.
 #ifndef TPUSIM_WORKLOADS_KERNELS_LIMITS_H_
 #define TPUSIM_WORKLOADS_KERNELS_LIMITS_H_
@@ -14,7 +14,7 @@ inline constexpr Limit kTableElements{"kernels.table_elements", 1 << 22, "arrays
                                       "elements of an array of which a table is computed"};
 inline constexpr Limit kTableDepth{"kernels.table_depth", 64, "tables",
                                    "operations inside of one another that make a table"};
-// What is used twice is computed twice.
+// Arrays that are used twice are computed twice.
 inline constexpr Limit kTableOperations{"kernels.table_operations", 4096, "tables",
                                         "operations that make a table"};
 

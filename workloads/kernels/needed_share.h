@@ -1,4 +1,4 @@
-// How much of a value a kernel needs, of what it computes and of what it reads alike.
+// The share of a value that a kernel needs, of what it computes and of what it reads alike.
 //
 // Where a slice follows, only its part of what comes before is computed and read. Two
 // different slices need both parts (together at most all of it), the same slice twice
@@ -17,7 +17,7 @@
 
 namespace tpusim::kernels {
 
-// How an instruction accesses one of its operands.
+// The access of an instruction to one of its operands.
 enum class Access {
   kElements,     // where its own elements come from
   kSlice,        // a part of its own shape
@@ -36,7 +36,7 @@ struct Use {
   bool of_several = false;  // the user has several results
   // Elements of the user per element of the operand, at least 1.
   double elements = 1;
-  // Of a slice and of what it is of: bytes in whole tiles.
+  // Bytes of a slice and of the sliced array, in whole tiles.
   double part = 0, whole = 0;
 };
 
@@ -45,7 +45,7 @@ class NeededShare {
  public:
   // Nothing of it yet.
   void Clear();
-  // All of it: a result.
+  // Needs all of the value, as a result is.
   void Whole() { by_all_ = 1; }
   // The value is the operand of this use, whose user is needed with `share` of its own elements;
   // `in_memory`: it is (a bitcast of) an operand of the kernel, which can be read at
@@ -64,13 +64,11 @@ class NeededShare {
   std::vector<Slice> slices_;  // different ones
 };
 
-// What a gather or scatter accesses of its operand.
-//
-// What a gather takes from its operand, or a scatter puts there.
+// The slices of its operand that a gather takes, or that a scatter puts there.
 struct IndexedSlices {
   int64_t count = 0;             // one per index vector
   std::vector<int64_t> extents;  // of each, by dimension of the operand
-  // By dimension of the operand: which one of the result (of an update) it is; -1: none.
+  // The dimension of the result (of an update) for each one of the operand; -1: none.
   std::vector<int64_t> windows;
 };
 IndexedSlices SlicesOf(const hlo::Instruction& instruction);

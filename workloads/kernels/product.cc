@@ -107,7 +107,7 @@ Product SizesOfRaggedDot(const Instruction& dot) {
   return p;
 }
 
-// How deep the one product is that all taps of a window make, each with so many input features
+// Returns the depth of the product that all taps of a window make, each with so many input features
 // (the batch, where it is the weights' gradient): rows of the arrays that are fed, idle ones
 // included. Found by compiling convolutions of 1 to 192 features and 1 to 9 x 9 taps for v5e, and
 // gradients of 3 x 3 weights; passes are estimated cycles over rows, where the arrays decide:
@@ -164,7 +164,7 @@ Role RoleOf(int64_t input, int64_t output, const hlo::WindowDim& w) {
   return Role::kWindow;
 }
 
-// Of a convolution without a window that moves: the product that it is.
+// Returns the product that a convolution without a window that moves is.
 std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
   const auto& numbers = conv.attrs().convolution_dimension_numbers();
   const Shape& kernel = conv.operand(1)->shape();

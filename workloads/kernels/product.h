@@ -42,10 +42,10 @@ int64_t AllDepth(const Product& product);
 
 using hlo::IsProduct;
 
-// What a spatial dimension of a convolution is for a product that is written as one.
+// The role of a spatial dimension of a convolution in a product that is written as one.
 enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
 
-// Of every spatial dimension; empty for a product that is no convolution.
+// Returns the role of every spatial dimension; empty for a product that is no convolution.
 std::vector<Role> RolesOfPositions(const hlo::Instruction& product);
 
 // The product that a kernel of `instruction` is around, a fusion or a product itself; or null.
@@ -60,7 +60,7 @@ bool RunsOnVectorUnits(const hlo::Instruction& product);
 absl::StatusOr<Product> ProductOf(const hlo::Instruction& instruction,
                                   const target::Target& target);
 
-// The same with the left side in the arrays: rows are columns.
+// Returns the product with its left side in the arrays: rows are columns.
 Product Exchanged(const Product& product);
 
 // The gradient of a convolution's weights with the input as the weights that stay in the arrays,

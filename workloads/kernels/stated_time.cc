@@ -78,7 +78,7 @@ isa::Kernel BuildKernelOfTime(Picoseconds time, Bytes read, Bytes written, bool 
 
 namespace {
 
-// Of the shortest kernel that moves so much.
+// Returns the time of the shortest kernel that moves so much.
 Picoseconds Least(Bytes bytes, Bytes results, const target::Target& target) {
   const Bytes written = std::min(results, bytes);
   const isa::Kernel kernel =

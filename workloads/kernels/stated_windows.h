@@ -21,7 +21,7 @@ struct StatedWindows {
   // The grid, a dimension of the result after the other as the compiler orders them.
   std::vector<int64_t> iterations;
   std::optional<Cycles> estimate;  // of the compiler; none where it made none
-  // Of the result of a product, major to minor as it lies: whole sublanes and lanes of registers
+  // The window of a product's result, major to minor as it lies: sublanes and lanes of registers
   // along the two minor dimensions, elements along the others. Empty: not stated.
   std::vector<int64_t> result;
 
@@ -35,7 +35,7 @@ std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel);
 // what its code keeps (`used_scoped_memory_configs`). Nothing: the instruction does not say.
 std::optional<Bytes> StatedVmemOf(const hlo::Instruction& kernel);
 
-// That the kernel takes as long as the compiler thought (--kernel-time=compiler), not as long as
+// Makes the kernel take as long as the compiler thought (--kernel-time=compiler), not as long as
 // the machine takes for its windows.
 void TakeEstimate(hlo::Instruction* kernel);
 bool TakesEstimate(const hlo::Instruction& kernel);
@@ -51,7 +51,7 @@ struct StatedGrid {
   int64_t column_positions = 1, row_positions = 1, batch_positions = 1;
   bool rows_outside = false;  // of the two, rows step less often
 };
-// As the compiler orders the grid of a convolution: output features, output batch and positions,
+// Returns the grid of a convolution in the compiler's order: output features, batch and positions,
 // window positions, input features. Where batch and positions stand among each other differs by
 // its emitters: the window of the result says how many blocks each has; a result without a fitting
 // window has the batch first. Nothing: it has another number of dimensions.

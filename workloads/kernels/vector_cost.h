@@ -1,4 +1,4 @@
-// What one HLO instruction asks of the vector slots and the scalar core.
+// The demand of one HLO instruction on the vector slots and the scalar core.
 //
 // One function per family of operations, each in a file of its own; all give
 // slot operations of a whole instruction, as whole-register operations. Kernels
@@ -56,8 +56,8 @@ double RepackWork(const hlo::Shape& shape, const target::Target& target);
 // Operations per register of results of an elementwise operation, or nullopt.
 std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction,
                                           const target::Target& target);
-// The same in the kernel where it takes least: converts that the kernel's loads and stores do are
-// none, and a cosine is beside the sine of its angle.
+// Returns its cost in the kernel where it takes least: converts that the kernel's loads and stores
+// do are free, and a cosine is beside the sine of its angle.
 std::optional<VectorWork> LeastElementwiseCost(const hlo::Instruction& instruction,
                                                const target::Target& target);
 // Per register of one call of a scalar computation: a reducer, a comparator.
@@ -90,7 +90,7 @@ VectorWork RandomWork(const hlo::Instruction& generator, const target::Target& t
 // Compare-exchange rounds over n keys.
 int64_t SortRounds(int64_t n);
 
-// How often n keys have to pass through VMEM that holds `in_vmem` of them.
+// Returns how often n keys have to pass through VMEM that holds `in_vmem` of them.
 int64_t StreamedPasses(int64_t n, int64_t in_vmem);
 
 // Arithmetic on single elements: index arithmetic, learning rates, norms.

@@ -26,9 +26,9 @@ const hlo::Instruction* ReductionSpreadBy(const hlo::Instruction& instruction,
 std::vector<const hlo::Instruction*> ReductionsSpreadIn(
     const std::vector<const hlo::Instruction*>& members, const configs::Policy& policy);
 
-// Which operand of the dot gives the dimension that `reduction` of its result, or of what follows
-// the result element by element, goes over: 0 or 1; -1 if it is a batch dimension, the dimensions
-// are not those of the dot, or the rows are too long to be kept behind a product.
+// Returns the operand of the dot that has the dimension which `reduction` of its result, or of what
+// follows the result element by element, goes over: 0 or 1; -1 if it is a batch dimension, the
+// dimensions are not those of the dot, or the rows are too long to be kept behind a product.
 int OperandAlongRows(const hlo::Instruction& dot, const hlo::Instruction& reduction,
                      const configs::Policy& policy);
 

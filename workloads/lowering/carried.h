@@ -9,7 +9,7 @@
 //              the next ones are sent (isa::Poll)
 //   done       what is left of the ring, without a break
 //
-// Between two products nothing is handed on, and within one no more than a shard each way per step
+// Between two products no shard is forwarded, and within one no more than one each way per step
 // of its grid. So a gather takes longer beside kernels of few long steps than alone, the more so
 // the longer the ring. Source: the bundles that the compiler writes for v6e 2x4 and 16x16 (libtpu
 // 0.0.42, --xla_jf_dump_llo_text=true; its names for the fusions: AsyncCollectiveStart, -Done,
@@ -26,7 +26,7 @@ namespace tpusim::lowering {
 // Whether `start` begins a collective that kernels carry.
 bool IsCarried(const hlo::Instruction& start);
 
-// What the main stream does before the first shards are sent.
+// Returns what the main stream does before the first shards are sent.
 isa::Body BeginOfCarried(const hlo::Instruction& start, const configs::ChipParams& chip);
 
 // Whether the kernel of `i` carries what is in flight: fusions with a product do, kernels that the

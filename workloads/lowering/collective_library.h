@@ -34,7 +34,7 @@ class CollectiveLibrary {
   // start of one. Errors: as CollectiveDecisions::Find.
   absl::StatusOr<collectives::LoweredCollective> Lower(const hlo::Instruction& collective,
                                                        isa::PodProgram& program);
-  // What an opaque kernel sends to other devices by itself.
+  // Returns what an opaque kernel sends to other devices by itself.
   //
   // A Pallas kernel may start DMAs to other chips. Its cost says how many bytes a device
   // sends, not to which device: they are taken as sent to the next partition, as in the rings

@@ -67,7 +67,7 @@ class Lowering {
         all_alike_(std::make_shared<const std::vector<int32_t>>(
             static_cast<size_t>(target.config().devices()), 0)) {}
 
-  // What the TPU compiler has placed does fit: how long its arrays live is known less well.
+  // Checks that arrays in VMEM fit, but for what the TPU compiler has placed, which does.
   absl::Status CheckVmem() {
     isa::VmemAtPeak& peak = program_.info.vmem_at_peak;
     if (peak.bytes <= peak.capacity) return absl::OkStatus();
@@ -143,8 +143,8 @@ class Lowering {
             static_cast<int32_t>(ops_.collectives.size()), program_.flags};
   }
 
-  // What is the same for all devices: kernels, labels, collectives. Names are given in the order of
-  // the schedule, so that those of equal layers differ by the same.
+  // Prepares what is the same for all devices: kernels, labels, collectives. Names are in the order
+  // of the schedule, so that those of equal layers differ by the same.
   absl::Status PrepareOps(const Computation& computation) {
     for (const Instruction* i : computation.Order()) {
       Operation op;
@@ -349,7 +349,7 @@ class Lowering {
     return configs::MemoryOfNumber(input_.memory->buffers[buffer].space).space;
   }
 
-  // What all devices run, but for their roles.
+  // Returns the program that all devices run, but for their roles.
   ProgramTemplate TemplateOfProgram() {
     ProgramTemplate program;
     for (int32_t b : input_.memory->arguments) program.Add(isa::Alloc{SpaceOfBuffer(b), b});
@@ -358,7 +358,7 @@ class Lowering {
     return program;
   }
 
-  // Those by which something happens.
+  // Returns the instructions by which something happens.
   std::vector<Scheduled> ScheduleOf(const Computation& computation) const {
     const hlo::ComputationLives& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
@@ -373,8 +373,8 @@ class Lowering {
     return schedule;
   }
 
-  // What is done, whatever its names: equal numbers do the same, with names that are as far from
-  // the next ones.
+  // Numbers what is done, whatever its names: equal numbers do the same, with names that are as far
+  // from the next ones.
   int32_t DoneBy(const Scheduled& scheduled) {
     const Operation& op = ops_.of.at(scheduled.instruction);
     std::vector<int64_t> done = {static_cast<int64_t>(op.what), op.trips};
@@ -532,7 +532,7 @@ class Lowering {
     });
   }
 
-  // Which of the roles of a device it is, and what it is if that is the same for all.
+  // Returns which of the roles of a device it is, and the role itself if all have the same.
   TemplateRole RoleOf(int32_t collective) const {
     const std::vector<int32_t>& roles = *ops_.collectives[collective].lowered.role_of_device;
     const std::vector<int64_t>& devices = input_.collectives->device_of_partition();
@@ -547,7 +547,7 @@ class Lowering {
             same ? std::optional(first) : std::nullopt};
   }
 
-  // What a role does on the collective's stream.
+  // Returns what a role does on the collective's stream.
   const isa::SharedBody& Labelled(int32_t collective, int32_t role) {
     isa::SharedBody& labelled = labelled_[{collective, role}];
     if (labelled == nullptr) {
@@ -567,7 +567,7 @@ class Lowering {
   isa::PodProgram program_;
   const Records records_{&program_.info.records};
   Operations ops_;
-  // Of conditionals whose branches a loop takes in turns, whose turn it is.
+  // The branch whose turn it is, of conditionals whose branches a loop takes in turns.
   std::unordered_map<const Instruction*, size_t> turn_;
   std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
   absl::flat_hash_map<std::vector<int64_t>, int32_t> done_;  // looked up, never iterated over

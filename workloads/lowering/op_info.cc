@@ -18,7 +18,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Of a copy beside the main stream.
+// Returns the category of a copy beside the main stream.
 std::string CategoryOf(hlo::HostTransfer transfer) {
   return transfer == hlo::HostTransfer::kToHost ? "copy to host" : "copy from host";
 }

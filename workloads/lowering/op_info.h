@@ -1,5 +1,5 @@
-// What is known of an HLO operation, for reports: its names, its category in profiles, what it
-// costs.
+// Describes HLO operations for reports: their names, their categories in profiles, what they
+// cost.
 #ifndef TPUSIM_WORKLOADS_LOWERING_OP_INFO_H_
 #define TPUSIM_WORKLOADS_LOWERING_OP_INFO_H_
 
@@ -11,7 +11,7 @@
 namespace tpusim::lowering {
 
 isa::OpInfo InfoOf(const hlo::Instruction& instruction);
-// Of what runs beside the main stream: the whole transfer, not just its start.
+// Describes what runs beside the main stream: the whole transfer, not just its start.
 isa::OpInfo InfoOfWhole(const hlo::Instruction& start);
 absl::StatusOr<isa::OpInfo> InfoOfKernel(const hlo::Instruction& instruction,
                                          const timing::KernelTraffic& traffic);

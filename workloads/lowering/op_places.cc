@@ -53,10 +53,10 @@ isa::Place PlaceOfResult(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? PlacesOfFusion(i).main : PlaceOf(i);
 }
 
-// How far it is looked for a line: what is in between has none and is seldom longer.
+// Steps from a value to one that has a line; chains without lines are seldom longer.
 constexpr int kMostSteps = 16;
 
-// Of what has no line: that of the first use which has one, else of what it is made from.
+// Returns the place of a value without a line: of the first use that has one, else of its operand.
 isa::Place PlaceBeside(const Instruction& value) {
   std::vector<const Instruction*> uses(value.users().begin(), value.users().end());
   for (size_t n = 0; n < uses.size() && n < kMostSteps; ++n) {

@@ -22,7 +22,7 @@ using hlo::Execution;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What the product of a kernel is for the arrays: FLOPs, as many times as its format takes passes.
+// Returns the FLOPs of a kernel's product on the arrays: as many times as its format takes passes.
 absl::StatusOr<Flops> OnArrays(const Instruction& product, const Instruction& in,
                                const isa::Kernel& kernel, const target::Target& target) {
   const configs::ChipParams& chip = target.chip();

@@ -1,4 +1,4 @@
-// What the operations of a module become, before it is put together to the programs of devices.
+// Prepares the operations of a module, before they are put together to the programs of devices.
 #ifndef TPUSIM_WORKLOADS_LOWERING_OPERATIONS_H_
 #define TPUSIM_WORKLOADS_LOWERING_OPERATIONS_H_
 
@@ -33,7 +33,7 @@ struct Branch {
   std::vector<int32_t> taken;  // by partition
 };
 
-// By kind. What is prepared next has names from these on.
+// The next free name of each kind.
 using NextNames = std::array<int32_t, isa::kNameKinds>;
 
 struct Operation {
@@ -63,7 +63,7 @@ struct Operations {
   std::vector<Branch> branches;
   // Conditionals whose branches a loop takes in turns.
   std::unordered_map<const hlo::Instruction*, hlo::LoopInTurns> turns;
-  // Those before a computation and after it.
+  // The next free names before a computation and after it.
   std::unordered_map<const hlo::Computation*, std::pair<NextNames, NextNames>> names;
 };
 

@@ -49,7 +49,7 @@ class ProgramTemplate {
   isa::SharedBody Program(const std::vector<int32_t>& roles) const;
 
  private:
-  // What all have in common, an instruction, a loop or a branch: the first of these that there is.
+  // A part that all have in common: the first of an instruction, a loop and a branch that is set.
   struct Part {
     isa::SharedBody common;
     OfRole instruction;

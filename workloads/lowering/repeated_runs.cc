@@ -24,7 +24,7 @@ constexpr size_t kMostLengths = 8;
 // Instructions of a run that is worth a loop.
 constexpr int64_t kFewestInRun = 48;
 
-// How far away what is done is done again, in ascending order; the most frequent distances.
+// Returns the most frequent distances between equal operations, in ascending order.
 std::set<size_t> Lengths(const std::vector<int32_t>& done) {
   std::unordered_map<int32_t, size_t> last;  // looked up, never iterated over
   std::map<size_t, int64_t> counts;
@@ -45,7 +45,7 @@ std::set<size_t> Lengths(const std::vector<int32_t>& done) {
   return lengths;
 }
 
-// By kind, of a part of the program: the first ones, and those that come after it.
+// The names of parts of the program: the first of each kind, and the first behind the part.
 using Spans = std::vector<std::pair<NextNames, NextNames>>;
 void AddCalled(const Instruction& i, const Operations& operations, Spans& spans) {
   if (!hlo::IsControlFlow(i.opcode())) return;

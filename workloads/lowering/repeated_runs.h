@@ -21,7 +21,8 @@ struct RepeatedRun {
   int64_t count = 0;
 };
 
-// By numbers that say what is done. Those with enough iterations, in their order; none overlap.
+// Finds runs of numbers that repeat; equal numbers do the same. They have enough iterations, are in
+// order and do not overlap.
 std::vector<RepeatedRun> FindRepeatedRuns(const std::vector<int32_t>& done);
 
 // The names of the iterations of a run in this schedule; null: they do not grow by the same from

@@ -29,7 +29,7 @@ bool IsToHbm(const Instruction& copy) {
 // The copies within the chip have these two; those from and to the host come after them.
 constexpr size_t kLocalCopyStreams = 2;
 
-// How much is in flight, by stream of each kind.
+// The number of transfers in flight, by stream of each kind.
 using InFlight = std::map<isa::StreamKind, std::vector<int32_t>>;
 
 // The larger of both, stream by stream.

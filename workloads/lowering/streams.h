@@ -1,4 +1,4 @@
-// Which stream beside the main one carries what.
+// Assigns transfers to the streams beside the main one.
 //
 // Bodies that are queued on one stream run one after the other, so what is in flight
 // at the same time needs a stream each: a start takes the first that nothing in flight
@@ -18,7 +18,7 @@
 
 namespace tpusim::lowering {
 
-// For every instruction of the computations that a scheduled module runs: the stream of
+// Returns, for every instruction of the computations that a scheduled module runs, the stream of
 // what it starts, or that it could use while it holds the main stream itself.
 std::unordered_map<const hlo::Instruction*, isa::StreamId> AssignStreams(const hlo::Module& module,
                                                                          int64_t sparse_cores);

@@ -1,4 +1,4 @@
-// What a call of a kernel costs, as amounts that add up.
+// The cost of a call of a kernel, as amounts that add up.
 //
 // A price has stages (order.h says what waits for what), bytes, and the prices of one pass of each
 // loop whose length is data. It is found for many points of a grid and many branches, and compared:
@@ -29,7 +29,7 @@ struct Product {
   friend auto operator<=>(const Product&, const Product&) = default;
 };
 
-// What may run side by side.
+// A part of a body whose units run side by side.
 struct Stage {
   int64_t flops = 0;
   int64_t transcendentals = 0;
@@ -66,12 +66,12 @@ struct Price {
   bool IsNothing() const;
   void Add(const Price& other, int64_t times = 1);
   Price TimesOf(int64_t count) const;
-  // Of a loop, if this is what one pass costs.
+  // Returns the price of a loop one pass of which costs this.
   Price InLoop(const Loop& loop) const;
   Stage Total() const;
   // Loops count one pass.
   double Size(const Weights& weights) const;
-  // As a call carries it; loops are those of a kernel of that name.
+  // Returns the message that a call carries; loops are those of a kernel of that name.
   tpusim::KernelCost Cost(const std::string& kernel) const;
 };
 
@@ -80,7 +80,7 @@ struct LoopPrice {
   Price once;
 };
 
-// Of a price in the form that a call carries.
+// Returns Price::Size of a price in the form that a call carries.
 double SizeOf(const tpusim::KernelCost& cost, const Weights& weights);
 
 // Appends those of `more` that are not there yet.

@@ -18,7 +18,7 @@ namespace tpusim::mosaic {
 
 class AttributeTable {
  public:
-  // What it decodes goes to `module`; what is wrong to `damage`.
+  // Puts what it decodes into `module`, and what is wrong into `damage`.
   AttributeTable(const std::vector<std::string_view>& strings, Module* module, Damage* damage)
       : strings_(strings), module_(module), damage_(damage) {}
 
@@ -45,7 +45,7 @@ class AttributeTable {
   std::vector<int64_t> Shape(Cursor& cursor);
   int64_t Integer(Cursor& cursor, const Type* type);
   void Locations(Cursor& cursor, size_t count, Attribute* attribute);
-  // Of a dense array or constant elements.
+  // Returns the elements of a dense array or a constant.
   std::vector<int64_t> Elements(std::string_view bytes, const Type* element);
 
   const std::vector<std::string_view>& strings_;

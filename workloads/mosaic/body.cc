@@ -224,7 +224,7 @@ Scalar Body::ScalarOf(const Value* value, Scope* scope) {
   return scalars_.Unknown(IsBoolean(*value));
 }
 
-// What is known of a number where it is used.
+// Returns what is known of a number where it is used.
 Scalar Body::SizeOf(const Value* value, Scope* scope) {
   return Refined(ScalarOf(value, scope), when_);
 }

@@ -31,13 +31,13 @@ namespace tpusim::mosaic {
 
 class Body {
  public:
-  // `grid` has kDynamic for lengths that are data: those axes are looked at in one place.
+  // `grid` has kDynamic for lengths that are data: those axes are walked in one place.
   // Arrays of more than `register_bytes` are in no registers as a whole.
   Body(std::vector<int64_t> grid, int64_t register_bytes, const Weights& weights);
 
-  // What a reference of the kernel or of a window's function names.
+  // Sets the table that a reference of the kernel or of a window's function names.
   void SetTable(const Value* argument, std::shared_ptr<const Table> table);
-  // Of a function's block at all points; the first arguments are places in the grid.
+  // Prices a function's block at all points; the first arguments are places in the grid.
   Price PriceOf(const Block& block);
   // The integers that a window's function gives at each point; null: data.
   std::vector<std::shared_ptr<const Column>> ResultsOf(const Block& block);
@@ -73,7 +73,7 @@ class Body {
   Reference& ReferenceOf(const Value* value);
   void Changed(const Operation& operation);
   bool Fail(const Operation& operation, const std::string& what);
-  // Of an operation, or else of the innermost around it that has a place.
+  // Returns the place of an operation, or else of the innermost around it that has one.
   std::string PlaceAround(const Operation& operation) const;
   bool Spend(const Points& points);
 
@@ -96,17 +96,17 @@ class Body {
   Points all_;
   Scalars scalars_;
   absl::Status status_;
-  Cubes when_ = Always();  // what is looked at runs
+  Cubes when_ = Always();  // when the current region runs
   std::unordered_map<const Value*, Reference> references_;
   std::unordered_map<const Value*, int> reference_numbers_;
   std::unordered_map<const Value*, Order> orders_;
   std::unordered_set<const Value*> in_vmem_;
   std::unordered_map<const Operation*, int> loops_;
-  // By block: where a value is used last.
+  // The operation of a block that uses a value last.
   std::unordered_map<const Block*, std::unordered_map<const Value*, size_t>> last_uses_;
   std::unordered_set<const Value*> written_;
   std::unordered_set<const Operation*> in_signs_;  // parts of what is one operation
-  std::vector<const Operation*> around_;           // what is looked at, the innermost last
+  std::vector<const Operation*> around_;           // the current operations, the innermost last
   int64_t spent_ = 0;
 };
 

@@ -7,10 +7,10 @@
 namespace tpusim::mosaic {
 namespace {
 
-// Ways that predicates can go which are looked at; of those that are left open.
+// Ways that predicates can go which are compared; of those that are left open.
 constexpr int64_t kMostWays = int64_t{1} << 18, kMostOpenWays = int64_t{1} << 8;
 
-// Of each form, in order: intervals between which no predicate tells.
+// The intervals of each form, in order, within which no predicate changes.
 using Regions = std::vector<std::pair<Form, std::vector<Reach>>>;
 
 std::vector<Form> FormsOf(const Cubes& when) {

@@ -20,7 +20,7 @@
 
 namespace tpusim::mosaic {
 
-// Points of the grid, or passes of a loop at them, that are looked at together.
+// Points of the grid, or passes of a loop at them, that are priced together.
 struct PointSet {
   int id = 0;
   std::vector<int64_t> index;  // points of the grid
@@ -35,7 +35,7 @@ class PointSets {
  public:
   Points All(int64_t count);
   Points Of(std::vector<int64_t> index, std::vector<int64_t> rows);
-  // Those at these places.
+  // Returns the points at these places.
   Points Some(const Points& points, const std::vector<int64_t>& places);
 
  private:
@@ -43,7 +43,7 @@ class PointSets {
   std::map<std::pair<int, std::vector<int64_t>>, Points> subsets_;
 };
 
-// Of costs at points of the grid.
+// Costs that depend on the grid point and on data-dependent predicates.
 class PointCosts {
  public:
   explicit PointCosts(const Weights& weights) : weights_(&weights) {}
@@ -53,9 +53,9 @@ class PointCosts {
   // Adds the price of one point.
   void Charge(const Price& price, const Points& points, const Cubes& when);
   void Add(const PointCosts& other);
-  // With every price changed by a linear function.
+  // Returns the costs with every price changed by a linear function.
   PointCosts Mapped(const std::function<Price(const Price&)>& change) const;
-  // Of passes of a loop at these points: row n of the passes happens at point at[n].
+  // Returns the costs of passes of a loop at these points: row n of them happens at point at[n].
   PointCosts Gathered(const Points& points, const std::vector<int64_t>& at, PointSets& sets) const;
   // The dearest way for the predicates on forms that are not open; open ones are left.
   PointCosts Decided(const std::function<bool(const Form&)>& is_open, PointSets& sets) const;

@@ -31,7 +31,7 @@ enum SectionId : uint8_t {
   kSections = 9,
 };
 
-// What an operation has.
+// The parts that an operation has.
 enum Has : uint8_t {
   kHasAttributes = 1,
   kHasResults = 2,

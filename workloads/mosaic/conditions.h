@@ -25,7 +25,7 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Form = std::vector<std::pair<int, int64_t>>;
 // Closed intervals of integers that do not overlap, in order; ends may be infinite.
 using Reach = std::vector<std::pair<double, double>>;
-// All of these hold; sorted by form, each form once.
+// Statements that all hold, sorted by form, each form once.
 using Cube = std::vector<std::pair<Form, Reach>>;
 // One of these holds; they exclude each other. One without statements is true, none is false.
 using Cubes = std::vector<Cube>;
@@ -55,7 +55,7 @@ Reach Intersection(const Reach& one, const Reach& other);
 Reach Complement(const Reach& reach);
 // The differences of the operands that make a comparison true: "eq", "ne", "lt", "le", "gt", "ge".
 Reach ReachOf(std::string_view comparison);
-// Of all integers with the other sign.
+// Returns the intervals of all integers with the other sign.
 Reach Negated(const Reach& reach);
 
 // When one cube of either list holds.

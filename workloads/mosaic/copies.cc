@@ -1,4 +1,4 @@
-// What the copies that a kernel's body starts by itself move.
+// Prices the copies that a kernel's body starts by itself.
 //
 // The size of a slice may be computed (`pl.ds(start, size)`): what is left of a sequence, say.
 // Where it is known at every point of the grid, each point has its own. Where it is data, the
@@ -22,7 +22,7 @@ struct Extent {
   const Value* size = nullptr;
 };
 
-// Of a reference or a view of one; false: a shape that is not followed.
+// Finds the extents of a reference or a view of one; false: a shape that is not followed.
 bool ExtentsOf(const Value* reference, std::vector<Extent>* extents) {
   const std::vector<int64_t>& shape = reference->type->shape;
   extents->clear();
@@ -57,7 +57,7 @@ bool ExtentsOf(const Value* reference, std::vector<Extent>* extents) {
   return true;
 }
 
-// As NumPy calls it.
+// Returns NumPy's name of a type.
 std::string NameOf(const Type& type) {
   const std::string_view name = type.name;
   if (name == "bf16") return "bfloat16";
@@ -69,7 +69,7 @@ std::string NameOf(const Type& type) {
 
 }  // namespace
 
-// What a copy moves; more than one price if its size differs between points of the grid.
+// Charges what a copy moves; more than one price if its size differs between points of the grid.
 void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
   // Source, its semaphore, target, its semaphore, device, core.
   std::vector<int64_t> segments = copy.Segments();

@@ -11,7 +11,7 @@
 
 namespace tpusim::mosaic {
 
-// What is wrong with bytes that several cursors read.
+// The first fault of bytes that several cursors read.
 struct Damage {
   std::string what;  // empty: nothing
   void Set(std::string_view problem) {

@@ -14,7 +14,7 @@
 
 namespace tpusim::mosaic {
 
-// What it carries are `formals`, which begin as `first` and go on as `next`.
+// A loop that carries `formals`, which begin as `first` and go on as `next`.
 struct Body::ForLoop {
   const Operation* operation = nullptr;
   const Block* body = nullptr;
@@ -141,7 +141,7 @@ PointCosts Body::While(const Operation& operation, Scope* scope) {
   loop.formals = loop.body->arguments;
   loop.first = operation.operands;
   loop.next = loop.body->operations.back()->operands;
-  // What the condition hands on need not be what the loop carries.
+  // The condition may yield something else than the loop carries.
   const size_t carried = loop.formals.size();
   if (loop.first.size() != carried || loop.next.size() != carried) loop.formals.clear();
   const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
@@ -156,7 +156,7 @@ PointCosts Body::While(const Operation& operation, Scope* scope) {
   });
 }
 
-// What is known inside: of its counter, and of what it carries without changing it.
+// Defines what is known inside: the counter, and what the loop carries without changing it.
 Body::KnownValues Body::EnterLoop(const ForLoop& loop, Scope* outer) {
   KnownValues known;
   Changed(*loop.operation);  // What the body writes is another in each pass.
@@ -204,7 +204,7 @@ PointCosts Body::LeaveLoop(const Operation& loop, const PointCosts& once) {
   return decided;
 }
 
-// Of a loop that runs as often as `trips` says for every point.
+// Returns the costs of a loop that runs as often as `trips` says for every point.
 PointCosts Body::Repeated(const ForLoop& loop, const Numbers& trips, Scope* scope) {
   const KnownValues known = EnterLoop(loop, scope);
   if (Decides(*loop.body)) {
@@ -239,12 +239,12 @@ PointCosts Body::Repeated(const ForLoop& loop, const Numbers& trips, Scope* scop
   return LeaveLoop(*loop.operation, total);
 }
 
-// Of what a loop carries, the values in all passes, as they happen; nullopt: too many passes. Only
+// Returns the values in all passes of what a loop carries, as they happen; nullopt: too many. Only
 // what is made of nothing but known numbers is in the result.
 std::optional<Body::Columns> Body::Carried(const ForLoop& loop, const Numbers& trips,
                                            Scope* outer) {
   // Known numbers that the loop begins with, by the argument of its body that has them: those that
-  // all passes leave as they are, and those of the pass that is looked at.
+  // all passes leave as they are, and those of the current pass.
   std::map<const Value*, Column> fixed, now;
   for (size_t n = 0; n < loop.formals.size(); ++n) {
     const Value* formal = loop.formals[n];

@@ -1,7 +1,7 @@
 // A kernel as Mosaic, the compiler of Pallas kernels, gets it: MLIR, as far as a price needs it.
 //
 // Operations have names ("arith.addf", "scf.for"), operands, results, attributes and regions; what
-// they mean is none of this file's business. Types and attributes are flat structs of what any
+// they mean is defined elsewhere. Types and attributes are flat structs of what any
 // kind of them holds. A module owns all of it, and pointers in it live as long as the module.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_MODULE_H_
 #define TPUSIM_WORKLOADS_MOSAIC_MODULE_H_
@@ -48,12 +48,12 @@ struct Attribute {
   int64_t integer = 0;                 // of a float: its bits; of a location: its line
   std::vector<int64_t> integers = {};  // of constant elements: the only one, if all are equal
   const Type* type = nullptr;
-  // Of an array attribute its elements; of a location that is made of several, these locations,
+  // The elements of an array attribute; of a location that is made of several, these locations,
   // the callee's before the caller's.
   std::vector<const Attribute*> elements = {};
   std::vector<std::pair<std::string, const Attribute*>> entries = {};
 
-  // Null: there is none of that name.
+  // Null: no attribute has that name.
   const Attribute* Find(std::string_view name) const;
 };
 
@@ -81,7 +81,7 @@ struct Operation {
   const Attribute* location = nullptr;
   std::vector<Region> regions;
 
-  // Null: there is none of that name.
+  // Null: no attribute has that name.
   const Attribute* Find(std::string_view attribute) const;
   // The attribute `operandSegmentSizes`: how many operands each of its parameters has. Empty:
   // there is none, or it is not about these operands.
@@ -96,7 +96,7 @@ struct Module {
   // A block without arguments, which holds the functions.
   Block top;
 
-  // A function; null: there is none of that name.
+  // Returns a function; null: no function has that name.
   const Operation* Function(std::string_view symbol) const;
   // The function that is the kernel: the first that no window is computed by.
   const Operation* Main() const;

@@ -61,7 +61,7 @@ constexpr std::string_view kViews =
     "tpu.memref_reshape tpu.memref_bitcast tpu.reinterpret_cast tpu.erase_memref_layout "
     "tpu.assume_layout ";
 
-// As the parameters chip.mxu.passes_* call them. f16 is none of them and goes in as f32 does.
+// Names of number formats, as in the parameters chip.mxu.passes_*. f16 goes in as f32 does.
 constexpr std::pair<std::string_view, std::string_view> kFormats[] = {
     {"bf16", "bf16"}, {"i1", "bf16"}, {"f32", "f32"},   {"f16", "f32"},   {"i8", "int8"},
     {"i4", "int4"},   {"i2", "int4"}, {"i16", "int32"}, {"i32", "int32"},

@@ -1,4 +1,4 @@
-// What waits for what in the body of a kernel.
+// The order of products and reductions in the body of a kernel.
 //
 // An array of the chip holds a tile of a product's right-hand side while all rows of the left-hand
 // side stream through it. The last column of a row is therefore there when the last tile has gone

@@ -18,7 +18,7 @@ namespace {
 // otherwise than an axis at a time.
 constexpr double kSameBytes = 0.01;
 
-// What a window moves between HBM and the kernel.
+// The bytes that a window moves between HBM and the kernel.
 struct WindowPrice {
   int64_t bytes = 0;
   tpusim::KernelBlock block;
@@ -37,7 +37,7 @@ std::vector<int64_t> LengthsOf(const std::vector<int64_t>& grid) {
   return lengths;
 }
 
-// How often one of these axes of the grid goes on, the first block counted.
+// Returns how often one of these axes of the grid goes on, the first block counted.
 int64_t TimesMoved(const std::vector<int64_t>& lengths, const std::set<int>& axes) {
   int64_t moved = 1;
   for (int axis = 0; !axes.empty() && axis <= *axes.rbegin(); ++axis) {
@@ -105,8 +105,8 @@ WindowPrice PriceOf(const std::vector<int64_t>& bounds, const Call::Array& array
   return price;
 }
 
-// How the arguments of a kernel stand: places in the grid, scalars read ahead, operands, results,
-// what it has for itself.
+// The arguments of a kernel in order: places in the grid, scalars read ahead, operands, results,
+// scratch.
 struct Arguments {
   std::vector<int64_t> grid;
   size_t bounds = 0, ahead = 0, operands = 0, scratch = 0;

@@ -30,7 +30,7 @@
 
 namespace tpusim::mosaic {
 
-// What a body does not say of the call that has it.
+// A call, as far as the body does not say it.
 struct Call {
   struct Array {
     std::vector<int64_t> shape;
@@ -43,8 +43,8 @@ struct Call {
   Weights weights;
 };
 
-// Of one call, on one device.
-// Error (no rule): what it has that nothing is known of.
+// Prices one call, on one device.
+// Error (no rule): an operation that nothing is known of.
 absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& call);
 
 }  // namespace tpusim::mosaic

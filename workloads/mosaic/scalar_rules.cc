@@ -13,7 +13,7 @@ using Arithmetic = int64_t (*)(int64_t, int64_t);
 
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
 int64_t Shift(int64_t by) { return std::clamp<int64_t>(by, 0, 63); }
-// What divides by zero is looked at for no reason: it runs nowhere.
+// Divides. A division by zero runs nowhere, and gives anything.
 int64_t Divided(int64_t a, int64_t b) { return b == 0 || b == -1 ? Minus(a) : a / b; }
 int64_t Floored(int64_t a, int64_t b) {
   const int64_t whole = Divided(a, b);

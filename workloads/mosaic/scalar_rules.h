@@ -1,4 +1,4 @@
-// What operations on scalars compute: values, bounds, linear forms.
+// Evaluates operations on scalars: values, bounds, linear forms.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_SCALAR_RULES_H_
 #define TPUSIM_WORKLOADS_MOSAIC_SCALAR_RULES_H_
 
@@ -20,10 +20,10 @@ bool IsLinear(std::string_view name);
 std::string_view ComparisonOf(const Operation& operation);
 // "and", "or" or "xor" of an operation on booleans; empty: none of these.
 std::string_view LogicOf(const Operation& operation);
-// Of the result, from those of integer operands.
+// Returns the bounds of the result, from those of integer operands.
 std::pair<double, double> BoundsOf(std::string_view name,
                                    const std::vector<std::pair<double, double>>& operands);
-// Of the result, from those of the operands (null: it has none).
+// Returns the linear form of the result, from those of the operands (null: it has none).
 std::optional<Linear> LinearOf(std::string_view name, const std::vector<const Linear*>& operands);
 
 }  // namespace tpusim::mosaic::scalar_rules

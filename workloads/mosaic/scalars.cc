@@ -61,7 +61,7 @@ std::shared_ptr<const std::pair<Column, Column>> Possible(std::string_view name,
       Mapped(no, other_no, points, conjunction ? +kOr : +kAnd));
 }
 
-// What tells apart two operations of one name and the same operands.
+// Returns what tells apart two operations of one name and the same operands.
 std::string KeyOf(const Operation& operation) {
   std::string key = operation.name;
   if (operation.attributes == nullptr) return key;
@@ -298,7 +298,7 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   return made;
 }
 
-// Of a body whose types are not what its operations take, a boolean may be in a number's place.
+// Returns a scalar as a number. In a damaged body a boolean may be in its place.
 Linear Scalars::NumberOf(const Scalar& scalar) {
   if (const auto* linear = std::get_if<Linear>(&scalar.symbol)) return *linear;
   return std::get<Linear>(MadeOf("number", {scalar}, /*boolean=*/false).symbol);

@@ -1,9 +1,9 @@
-// What is known of the scalars in a kernel's body.
+// Tracks what is known of the scalars in a kernel's body.
 //
 // Scalars decide what a kernel does: which branch it takes, how often a loop runs, how large a
 // copy is. Of each is kept what there is of
 //
-//     exact      its values at the points of the grid that are looked at, where nothing of it is
+//     exact      its values at the points of the grid that are walked, where nothing of it is
 //                data
 //     low, high  bounds of all values that it can have: `min(128, n)` is at most 128 whatever n is
 //     symbol     what it is made of (conditions.h), so that what is computed twice is known to be
@@ -49,7 +49,7 @@ struct Scalar {
   Symbol symbol;
   std::shared_ptr<const Column> exact = nullptr;  // null: something of it is data
   double low = -kInfinity, high = kInfinity;
-  // Of a boolean: at which points it can be true, at which false. Null: at all of them.
+  // The points at which a boolean can be true, and at which it can be false. Null: all of them.
   std::shared_ptr<const std::pair<Column, Column>> possible = nullptr;
 
   // At some of the points.
@@ -58,7 +58,7 @@ struct Scalar {
   std::pair<Column, Column> Outcomes(size_t points) const;
 };
 
-// With the bounds that it has when one of these cubes holds.
+// Returns a scalar with the bounds that it has when one of these cubes holds.
 Scalar Refined(const Scalar& scalar, const Cubes& when);
 
 // The result of an operation of scalars at all points, from its operands; null: no rule.
@@ -66,7 +66,7 @@ std::shared_ptr<const Column> Evaluated(const Operation& operation,
                                         const std::vector<const Column*>& operands, size_t points);
 // Whether there is such a rule.
 bool CanEvaluate(const Operation& operation);
-// Of an operation "arith.constant" of an integer; nullopt: it is something else.
+// Returns the value of an integer "arith.constant"; nullopt: the operation is something else.
 std::optional<int64_t> ConstantOf(const Operation& operation);
 bool IsBoolean(const Value& value);
 bool IsScalar(const Value& value);
@@ -74,17 +74,17 @@ bool IsScalar(const Value& value);
 // Makes scalars out of others; numbers the atoms of one kernel.
 class Scalars {
  public:
-  // How many loops are around what is looked at. An atom belongs to the innermost loop that
+  // The loops around the current operation. An atom belongs to the innermost loop that
   // changes it.
   int depth = 0;
 
-  // How many loops are around the innermost that changes it.
+  // Returns how many loops are around the innermost one that changes a form.
   int DepthOf(const Form& form) const;
   // A scalar that nothing is known of, other than all before.
   Scalar Unknown(bool boolean);
   // An integer between these, another in every pass of the innermost loop.
   Scalar Counted(double low, double high);
-  // The same for the same operands; `changes` if another in every pass of a loop.
+  // Returns the same scalar for the same operands; `changes`: another in every pass of a loop.
   Scalar MadeOf(const std::string& what, const std::vector<Scalar>& operands, bool boolean,
                 bool changes = false);
   Scalar Constant(int64_t value, bool boolean) const;
@@ -107,7 +107,7 @@ class Scalars {
 
   std::map<std::string, int> numbers_;
   std::vector<int> depths_;
-  // What integers made of booleans were made of, and what they are where those hold.
+  // The booleans that integers were made of, and the integers where those hold.
   std::map<Form, std::pair<Predicate, int64_t>> booleans_;
 };
 

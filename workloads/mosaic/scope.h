@@ -1,4 +1,4 @@
-// What is known of a body's values at some points of its grid.
+// Holds what is known of a body's values at some points of its grid.
 //
 // A region of a branch or a loop sees the values around it, at the points at which it runs: a scope
 // has an outer one, and for each of its points the place of that in the outer scope's.
@@ -23,7 +23,7 @@ struct Table {
   std::vector<int64_t> values;
 };
 
-// What a reference names.
+// The memory that a reference names.
 struct Reference {
   std::shared_ptr<const Table> table = nullptr;  // null: not known
   bool written = true;                           // by the kernel
@@ -32,7 +32,7 @@ struct Reference {
 
 class Scope {
  public:
-  // All of the grid's points.
+  // A scope of all points of the grid.
   explicit Scope(Points points) : points_(std::move(points)) {}
   // At these places of the outer scope's points.
   Scope(Scope* outer, Points points, std::vector<int64_t> places)
