@@ -44,6 +44,18 @@ inline std::unique_ptr<Module> ParsedCase(const TextCase& one) {
   return parsed.ok() ? std::move(parsed->module) : nullptr;
 }
 
+// Expects of every case the error of which it has a part, or none if it has "ok".
+inline void ExpectErrors(const std::string& file) {
+  for (const TextCase& one : TextCases(file)) {
+    const std::string error = Message(ParseHloText(one.text).status());
+    if (one.expected == "ok") {
+      EXPECT_EQ(error, "") << one.at;
+    } else {
+      EXPECT_THAT(error, ::testing::HasSubstr(one.expected)) << one.at;
+    }
+  }
+}
+
 }  // namespace tpusim::hlo
 
 #endif  // TPUSIM_TESTS_WORKLOADS_HLO_TEXT_CASES_H_

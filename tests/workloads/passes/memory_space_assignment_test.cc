@@ -60,20 +60,6 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(plan.live_at_peak.size(), 2u);
 }
 
-TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
-  SmallModule m("v5e-2x2");
-  Instruction* x = m.Parameter({256, 512});
-  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
-  Instruction* y = m.Add(Opcode::kAbs, {256, 512}, {t});
-  m.Return({y});
-  Place(m);
-  EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
-  EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
-  EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
-  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(hlo::kHbmSpace),
-            Bytes(1024 * kKiB));
-}
-
 // Both are 80 MiB, which fit into VMEM once: the one that saves its maker more time is there.
 TEST(Vmem, HoldsWhatIsStatedToSaveMore) {
   for (const auto& [by_t, by_u] : {std::pair(30, 20), {20, 30}}) {
@@ -166,26 +152,6 @@ TEST(Cmem, WhatIsPlacedFitsWhicheverValuesCompete) {
     const absl::Status fits = buffers::CheckFits(m.module(), plan, m.target());
     EXPECT_TRUE(fits.ok()) << variant << ": " << fits;
   }
-}
-
-TEST(Cmem, WhatLivesTogetherHasToFit) {
-  // CMEM has 128 MiB. a is 64, b 96 and c 32 MiB; all three live when d is made. One
-  // read each: b gains most, sqrt(96), then a, sqrt(64), which does not fit beside it,
-  // then c, which does.
-  SmallModule m("v4-2x2x1");
-  Instruction* x = m.Parameter({16384, 1024});
-  Instruction* y = m.Parameter({24576, 1024});
-  Instruction* z = m.Parameter({8192, 1024});
-  Instruction* a = m.Add(Opcode::kTanh, {16384, 1024}, {x});
-  Instruction* b = m.Add(Opcode::kTanh, {24576, 1024}, {y});
-  Instruction* c = m.Add(Opcode::kTanh, {8192, 1024}, {z});
-  Instruction* d = m.Add(Opcode::kConcatenate, {49152, 1024}, {a, b, c});
-  m.Return({d});
-  Place(m);
-  EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
-  EXPECT_EQ(SpaceOf(b), kCmemSpace);
-  EXPECT_EQ(SpaceOf(c), kCmemSpace);
-  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(kCmemSpace), Bytes(128 * kMiB));
 }
 
 TEST(Cmem, StatedPlacesThatDoNotFitAreErrors) {
