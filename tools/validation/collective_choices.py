@@ -24,9 +24,10 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
 
-import compiler  # noqa: E402
+import compiler_store  # noqa: E402
+import compiler_summaries  # noqa: E402
 from tpusim.slices import parse  # noqa: E402
 
 SWEEP = ROOT / "validation" / "collectives" / "choices.jsonl"
@@ -44,9 +45,9 @@ KINDS = {
     "all_to_all": "all-to-all",
     "ppermute": "collective-permute",
 }
-# What is printed of a collective of the sweep.
+# Printed properties of a collective of the sweep.
 PRINTED = ("done_as", "emitter", "strategy", "colors", "phases")
-# How sure one can be that a row was not made from it.
+# Sources of rows, by how sure it is that no rule was made from them.
 SOURCES = ("sweep", "programs, seen", "programs, set aside")
 
 
@@ -101,7 +102,7 @@ def which_emitter(emitter: str) -> str:
 
 
 def chosen(rows: Sequence[Row], binary: pathlib.Path) -> list[dict[str, Any]]:
-    """What the rows of choices say about each."""
+    """Returns what the rows of choices say about each collective."""
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     done = subprocess.run(
         [binary, "--choices"], input=lines, capture_output=True, text=True, check=True
@@ -116,17 +117,13 @@ def chosen(rows: Sequence[Row], binary: pathlib.Path) -> list[dict[str, Any]]:
 def compare(binary: pathlib.Path) -> list[Compared]:
     """Everything that was printed."""
     sweep = swept()
-    programs = list(
-        of_programs(
-            compiler.unpack(path) for path in sorted(compiler.SUMMARIES.glob("*/*.json.gz"))
-        )
-    )
+    programs = list(of_programs(compiler_summaries.all_summaries()))
     found = []
     for row, choice in zip(sweep + programs, chosen(sweep + programs, binary), strict=True):
         size = f"{row['op']} of {row['operand_bytes']} B over {row['axes']}"
         where = f"{row['chip']}-{'x'.join(map(str, row['slice']))}"
         if "program" in row:
-            source = SOURCES[2] if compiler.set_aside(row["program"]) else SOURCES[1]
+            source = SOURCES[2] if compiler_store.set_aside(row["program"]) else SOURCES[1]
             printed = {"emitter": which_emitter(row["emitter"])}
             choice = {"emitter": which_emitter(choice.get("emitter", ""))}
             name = f"{row['program']}, {size} of {where}"
@@ -139,7 +136,7 @@ def compare(binary: pathlib.Path) -> list[Compared]:
 
 
 def share(found: Sequence[Compared]) -> str:
-    """How many agree, "12 of 14"."""
+    """Counts those that agree: "12 of 14"."""
     return f"{sum(each.agrees for each in found)} of {len(found)}" if found else ""
 
 
@@ -160,7 +157,7 @@ def table(found: Sequence[Compared]) -> list[str]:
 
 
 def differing(found: Sequence[Compared], sources: Sequence[str]) -> list[str]:
-    """What is printed and chosen where they are not the same, each once."""
+    """Lists printed and chosen values where they differ, each once."""
     texts: collections.Counter[str] = collections.Counter()
     for each in found:
         if each.agrees or each.source not in sources:
@@ -172,7 +169,7 @@ def differing(found: Sequence[Compared], sources: Sequence[str]) -> list[str]:
 
 
 def section(found: Sequence[Compared]) -> str:
-    """Of the page."""
+    """Returns the section of the page."""
     lines = [
         HEADING,
         "",

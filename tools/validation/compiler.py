@@ -6,7 +6,8 @@
 
 Compiling needs the public `libtpu` wheel, which is no dependency of this project and no part of it
 (CONTRIBUTING.md says how to install it); no TPU is needed. A summary per program and slice goes to
-`validation/compiler/SLICE/PROGRAM.json.gz`; those that exist are skipped unless --again is given.
+`validation/compiler/SLICE/PROGRAM.json.gz`, unless the compiled module is in `tests/data/compiled`.
+Programs that have one of the two are skipped unless --again is given.
 --page needs JAX and the tpusim binary, not libtpu.
 
 Compiling happens in a child process, program after program; one that takes longer than --timeout
@@ -30,9 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
 
-import compiler_hlo  # noqa: E402
-import compiler_summary  # noqa: E402
 from compiler_store import SUMMARIES, one_line, pack, selected, set_aside, topology_name, unpack  # noqa: E402
+from compiler_summaries import has_summary, is_derived, summary_of  # noqa: E402
 
 TEXTS = ROOT / "build" / "compiler"
 _DONE = "compiled:"
@@ -113,30 +113,10 @@ def child() -> None:
         print(f"{_DONE}{path}", flush=True)
 
 
-def summary_of(program: str, slice_name: str, compiled: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a compiled program."""
-    from compiler_programs import PROGRAMS
-
-    summary: dict[str, Any] = {
-        "program": program,
-        "family": PROGRAMS[program].family,
-        "slice": slice_name,
-        "mesh": PROGRAMS[program].example.mesh,
-    }
-    if "error" in compiled:
-        return {**summary, "error": compiled["error"]}
-    module = compiler_hlo.parse(compiled["text"])
-    stated = PROGRAMS[program].example.trip_counts.get("*", 1)
-    return {
-        **summary,
-        "versions": compiled["versions"],
-        "memory": compiled["memory"],
-        **compiler_summary.summarize(module, stated),
-    }
-
-
 def write(summary: dict[str, Any]) -> None:
-    """Into the tree."""
+    """Writes the summary into the tree, unless it can be derived from a kept module."""
+    if is_derived(summary["program"], summary["slice"]):
+        return
     path = SUMMARIES / summary["slice"] / f"{summary['program']}.json.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pack(summary))
@@ -148,7 +128,7 @@ def compile_all(flags: argparse.Namespace) -> None:
         sys.exit("no libtpu in this Python: see CONTRIBUTING.md, or use --page or --summarize")
     compiler = Compiler(flags.timeout)
     for program, slice_name in selected(flags):
-        if (SUMMARIES / slice_name / f"{program}.json.gz").exists() and not flags.again:
+        if has_summary(program, slice_name) and not flags.again:
             continue
         begin = time.monotonic()
         summary = summary_of(program, slice_name, compiler.compile(program, slice_name))
@@ -190,7 +170,7 @@ def main() -> None:
         child()
     elif flags.list:
         for program, slice_name in selected(flags):
-            there = (SUMMARIES / slice_name / f"{program}.json.gz").exists()
+            there = has_summary(program, slice_name)
             aside = "set aside" if set_aside(program) else ""
             print(f"{'+' if there else '-'} {slice_name:10} {program:44} {aside}".rstrip())
     elif flags.summarize:

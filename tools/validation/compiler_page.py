@@ -12,6 +12,7 @@ import compiler_collectives
 import compiler_kernels
 import compiler_steps
 import compiler_store
+import compiler_summaries
 from compiler_compare import Exports, Row, row_of
 
 PAGE = compiler_store.ROOT / "docs" / "validation" / "compiler.md"
@@ -134,7 +135,7 @@ def grouped(rows: Sequence[Row], attribute: str) -> dict[str, list[Row]]:
 
 
 def totals(rows: Sequence[Row]) -> list[str]:
-    """All collectives of a slice's programs together."""
+    """Sums the collectives of a slice's programs."""
     lines = ["| slice | programs | tpusim | TPU compiler |", "|---|---|---|---|"]
     for slice_name, group in grouped(rows, "slice_name").items():
         for aside in (False, True):
@@ -177,7 +178,7 @@ the compiler's."""
 
 
 def covered(rows: Sequence[Row]) -> list[str]:
-    """By chip, of the programs that rules may be made from and of the others."""
+    """Tables coverage by chip: programs that rules may be made from, and the others."""
     groups: dict[str, list[tuple[compiler_collectives.Covers, compiler_collectives.Covers]]] = {}
     for chip, some in [*grouped(rows, "chip").items(), ("all", list(rows))]:
         for aside in (False, True):
@@ -190,7 +191,7 @@ def covered(rows: Sequence[Row]) -> list[str]:
 
 
 def number(ratio: float | None) -> str:
-    """Of a cell."""
+    """Writes the number of a cell."""
     return "" if ratio is None else f"{ratio:.2f}"
 
 
@@ -220,7 +221,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def furthest(rows: Sequence[Row], field: str, count: int = 12) -> list[str]:
-    """What is off by most, of programs that rules may be made from."""
+    """Lists the programs that are off by most, among those that rules may be made from."""
     found = [(r.ratio(field), r) for r in rows if not r.aside]
     ranked = sorted(
         ((ratio, r) for ratio, r in found if ratio),
@@ -293,10 +294,9 @@ def write(flags: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         exports = Exports(folder)
         for program, slice_name in compiler_store.selected(flags):
-            path = compiler_store.SUMMARIES / slice_name / f"{program}.json.gz"
-            if not path.exists():
+            if not compiler_summaries.has_summary(program, slice_name):
                 continue
-            row = row_of(compiler_store.unpack(path), exports)
+            row = row_of(compiler_summaries.summary(program, slice_name), exports)
             rows.append(row)
             print(slice_name, program, number(row.ratio("compute")), row.error, file=sys.stderr)
     others = list(compiler_steps.without_summary(flags.chips))

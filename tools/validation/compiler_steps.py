@@ -18,6 +18,7 @@ import compiled_buffers
 import compiled_modules
 import compiler_store
 import tpusim
+from compiler_summaries import has_summary
 
 # The body of this kernel, which computes indices for a ragged product, is MLIR as text.
 _COSTS = ("--kernel-cost", "ragged-dot-metadata=1000,100000")
@@ -27,7 +28,7 @@ SAME_MEMORY = 0.03
 
 @dataclasses.dataclass
 class Step(compiler_store.OnSlice):
-    """Of a program on a slice: times in microseconds, memory in bytes."""
+    """The step of a program on a slice: times in microseconds, memory in bytes."""
 
     program: str
     slice_name: str
@@ -45,7 +46,7 @@ class Step(compiler_store.OnSlice):
 
     @property
     def memory_ratio(self) -> float | None:
-        """What is live over what the buffer assignment has live."""
+        """Our peak over that of the buffer assignment."""
         return self.live / self.assigned if self.assigned else None
 
 
@@ -76,11 +77,10 @@ def step_of(program: str, slice_name: str, export: float | None) -> Step | None:
 
 
 def without_summary(chips: Sequence[str]) -> Iterator[Step]:
-    """Programs of the corpus that `validation/compiler` has no summary of."""
+    """Yields steps of programs of the corpus that are not compared by a summary."""
     for slice_name, programs in compiled_modules.SELECTION.items():
         for program in programs.split():
-            summary = compiler_store.SUMMARIES / slice_name / f"{program}.json.gz"
-            if summary.exists() or slice_name.partition("-")[0] not in chips:
+            if has_summary(program, slice_name) or slice_name.partition("-")[0] not in chips:
                 continue
             example = compiled_modules.example_of(program)
             with tempfile.TemporaryDirectory() as folder:
@@ -118,7 +118,7 @@ def _row(title: str, steps: Sequence[Step]) -> str:
 
 
 def summary(steps: Sequence[Step]) -> list[str]:
-    """By chip, apart for what is set aside."""
+    """Tables steps by chip, apart for programs that are set aside."""
     lines = [
         f"| chip | programs | median | within {NEAR:.0%} | within {FAR:.0%} | modules"
         f" | HBM within {SAME_MEMORY:.0%} | worst |",
@@ -142,7 +142,7 @@ WHY: dict[str, str] = json.loads(
 
 
 def why(program: str) -> str:
-    """Of a program."""
+    """Returns why the step of a program is off."""
     return next((text for glob, text in WHY.items() if fnmatch.fnmatchcase(program, glob)), "")
 
 
@@ -176,7 +176,7 @@ a megabyte the tables of tuples and scalars, 512 bytes each, are most of the dif
 
 
 def section(steps: Sequence[Step]) -> list[str]:
-    """Of the page."""
+    """Returns the section of the page."""
     parts = [INTRODUCTION, "", *summary(steps)]
     parts += ["", f"More than {FAR:.0%} apart, of programs that are not set aside:", ""]
     return [*parts, *furthest(steps)]
@@ -187,7 +187,7 @@ COUNT = 4
 
 
 def cells(s: Step | None) -> str:
-    """Of the table of programs."""
+    """Returns the cells in the table of programs."""
     if s is None:
         return " | | | | |"
     export = "-" if s.export is None else f"{s.export:.1f}"
@@ -200,6 +200,6 @@ def cells(s: Step | None) -> str:
 
 
 def others(steps: Sequence[Step]) -> list[str]:
-    """Those without a row elsewhere."""
+    """Lists programs without a row elsewhere."""
     lines = [f"| program | slice{HEADS}", "|" + "---|" * (2 + COUNT)]
     return lines + [f"| {s.program} | {s.slice_name}{cells(s)}" for s in steps]

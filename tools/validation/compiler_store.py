@@ -24,14 +24,14 @@ def set_aside(program: str) -> bool:
 
 
 class OnSlice:
-    """What is said of a program that was compiled for a slice."""
+    """A program that was compiled for a slice."""
 
     program: str
     slice_name: str
 
     @property
     def chip(self) -> str:
-        """Of the slice."""
+        """The chip of the slice."""
         return self.slice_name.partition("-")[0]
 
     @property
@@ -41,13 +41,13 @@ class OnSlice:
 
 
 def pack(summary: dict[str, Any]) -> bytes:
-    """The same bytes for the same summary."""
+    """Compresses a summary; equal summaries give equal bytes."""
     text = json.dumps(summary, sort_keys=True, separators=(",", ":"))
     return gzip.compress(text.encode(), 9, mtime=0)
 
 
 def unpack(path: pathlib.Path) -> dict[str, Any]:
-    """What `pack` packed."""
+    """Reads what `pack` wrote."""
     summary: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     return summary
 

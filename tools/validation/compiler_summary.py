@@ -1,4 +1,4 @@
-"""What a module of the TPU compiler executes, in a few kilobytes.
+"""Summarizes what a module of the TPU compiler executes, in a few kilobytes.
 
     summary = summarize(compiler_hlo.parse(text))
 
@@ -28,7 +28,7 @@ COLLECTIVES = (
     *("collective-permute", "collective-broadcast"),
 )
 PRODUCTS = ("convolution", "dot", "ragged-dot")
-# What no kernel is: it names, groups or reinterprets values.
+# Opcodes that are no kernel: they name, group or reinterpret values.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "domain"),
     *("partition-id", "replica-id", "opt-barrier", "add-dependency", "get-dimension-size"),
@@ -46,7 +46,7 @@ _FLAG_SPACES = (2, 4)  # Synchronisation flags and the state of carried collecti
 
 @dataclasses.dataclass
 class _Work:
-    """What is executed."""
+    """Executed work."""
 
     kernels: int = 0
     cycles: int = 0
@@ -57,7 +57,7 @@ class _Work:
         return _Work(self.kernels + other.kernels, self.cycles + other.cycles, kinds)
 
     def times(self, count: int) -> "_Work":
-        """As often."""
+        """Returns the work of so many executions."""
         return _Work(
             self.kernels * count, self.cycles * count, self.kinds if count else frozenset()
         )
@@ -83,7 +83,7 @@ class _Walk:
         self.loops: list[dict[str, Any]] = []
 
     def run(self, computation: Computation, times: int, windowed: bool) -> _Work:
-        """What one execution of the computation does."""
+        """Returns the work of one execution of the computation."""
         total = _Work()
         pending: dict[str, _Pending] = {}
 

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import compiler_hlo
+import compiler_programs
 import compiler_store
+import compiler_summaries
 import compiler_summary
 import pytest
 
@@ -351,6 +353,27 @@ def test_messages_do_not_name_places_of_a_machine() -> None:
 def test_slices_have_their_topology_names() -> None:
     assert compiler_store.topology_name("v5e-4x2") == "v5e:4x2"
     assert compiler_store.topology_name("v7x-2x2x1") == "tpu7x:2x2x1"
+
+
+def test_a_summary_is_derived_from_a_kept_module() -> None:
+    """A matmul of a corpus's module: one kernel, whose emitter and operands its text names."""
+    program, slice_name = "matmul", "v5e-1x1"
+    assert compiler_summaries.is_derived(program, slice_name)
+    assert not (compiler_store.SUMMARIES / slice_name / f"{program}.json.gz").exists()
+    derived = compiler_summaries.summary(program, slice_name)
+    assert (derived["program"], derived["slice"], derived["family"]) == (
+        *(program, slice_name, compiler_programs.PROGRAMS[program].family),
+    )
+    assert derived["memory"]["peak_bytes"] > derived["memory"]["argument_bytes"] > 0
+    assert sum(kernel["count"] for kernel in derived["kernels"]) >= 1
+    assert any("convolution" in kernel.get("ops", ()) for kernel in derived["kernels"])
+
+
+def test_no_summary_is_kept_that_can_be_derived() -> None:
+    modules = {(p.parent.name, p.name[:-6]) for p in compiler_summaries.MODULES.glob("*/*.pb.gz")}
+    kept = {(p.parent.name, p.name[:-8]) for p in compiler_store.SUMMARIES.glob("*/*.json.gz")}
+    assert modules >= compiler_summaries.DERIVED
+    assert not kept & modules
 
 
 def test_what_is_kept_is_small_and_canonical() -> None:
