@@ -7,11 +7,10 @@ import argparse
 import pathlib
 import sys
 
-import matplotlib
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "python"))
+sys.path[:0] = [str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
 
+import pictures  # noqa: E402
 import tpusim  # noqa: E402
 
 PROGRAM = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
@@ -20,11 +19,9 @@ PROGRAM = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb.gz"
 def main() -> None:
     """Writes the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", default=ROOT / "docs" / "images" / "timeline.svg")
-    # Text as text; the same bytes each time.
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tpusim"})
+    parser.add_argument("-o", type=pathlib.Path, default=ROOT / "docs" / "images" / "timeline.svg")
     axes = tpusim.simulate(PROGRAM).plot_timeline()
-    axes.figure.savefig(parser.parse_args().o, metadata={"Date": None})
+    pictures.save(axes.figure, parser.parse_args().o)
 
 
 if __name__ == "__main__":

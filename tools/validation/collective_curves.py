@@ -159,8 +159,6 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "tpusim"  # the same file every time
-    matplotlib.rcParams["svg.fonttype"] = "none"  # small
     from matplotlib import pyplot
 
     figure, pictures = pyplot.subplots(
@@ -178,6 +176,7 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
             axes.plot(sizes, bounds, color="grey", linewidth=0.8, label="bound")
             axes.set(xscale="log", yscale="log")
             axes.minorticks_off()
+            axes.minorticks_off()
             axes.set_ylim(bottom=1)
             axes.set_title(f"{config}, {kind}", fontsize=9)
             axes.tick_params(labelsize=7)
@@ -188,7 +187,7 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
     pictures[0][0].legend(fontsize=7)
     figure.suptitle(chip, fontsize=10)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    pictures.save(figure, path)
     pyplot.close(figure)
 
 

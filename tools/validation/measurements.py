@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any
 
+import pictures
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "validation"
 
@@ -88,7 +90,6 @@ def plot(chip: str, rows: list[Row], path: pathlib.Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "tpusim"  # the same file every time
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(5, 5))
@@ -109,9 +110,10 @@ def plot(chip: str, rows: list[Row], path: pathlib.Path) -> None:
     ends = [min(times) / 1.5, max(times) * 1.5]
     axes.plot(ends, ends, linewidth=0.8, color="grey", label="equal")
     axes.set(xscale="log", yscale="log", xlabel="measured, us", ylabel="simulated, us", title=chip)
+    axes.minorticks_off()
     axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    pictures.save(figure, path)
     pyplot.close(figure)
 
 

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any
 
+import pictures
 from measurements import DOCS, ROOT, table, time_text
 from resources_used import measured
 from training_readings import READINGS
@@ -323,7 +324,6 @@ def plot(rows: list[Row], path: pathlib.Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "tpusim"  # the same file every time
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(5.5, 5.5))
@@ -348,7 +348,7 @@ def plot(rows: list[Row], path: pathlib.Path) -> None:
     axes.set(xlabel="published MFU, %", ylabel="simulated MFU, %", xlim=ends, ylim=ends)
     axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    pictures.save(figure, path)
     pyplot.close(figure)
 
 
