@@ -1,6 +1,6 @@
 // Factor rules as text: "(ab c)(c d)->(ab d) a=2 b=4 c=8r d=16". Dimensions are
 // separated by blanks; '.' is a dimension without factors. After a size: r
-// reduction, w whole (needs replication), p permutation.
+// reduction, w whole (needs replication), p permutation; s propagation is stopped.
 #ifndef TPUSIM_TESTS_WORKLOADS_SHARDING_RULES_TEST_UTIL_H_
 #define TPUSIM_TESTS_WORKLOADS_SHARDING_RULES_TEST_UTIL_H_
 
@@ -35,6 +35,7 @@ inline std::string RuleText(const hlo::Instruction* instruction) {
     if (factor.kind == FactorKind::kReduction) result += 'r';
     if (factor.kind == FactorKind::kNeedReplication) result += 'w';
     if (factor.kind == FactorKind::kPermutation) result += 'p';
+    if (factor.blocked) result += 's';
   }
   return result;
 }
