@@ -1,8 +1,9 @@
 """Parts of random programs: values, steps, and the draft that a maker adds to.
 
 A maker is a function of a draft. It looks at the values that exist, picks operands and returns a
-step, or None if nothing fits; `@maker` registers it. Makers are in `random_elementwise`,
-`random_movement`, `random_sums`, `random_lookups` and `random_transforms`.
+step, or None if nothing fits; `@maker` registers it, `@maker_of` picks a first operand for it.
+Makers are in `random_elementwise`, `random_movement`, `random_sums`, `random_lookups` and
+`random_transforms`.
 
 The dangerous dimensions are those that shards divide unevenly: their last shards end in padding,
 which must never reach a result. A draft makes such values on purpose (`split_unevenly`): it
@@ -295,6 +296,22 @@ def maker(function: Maker) -> Maker:
     """Registers a kind of operation under the function's name."""
     MAKERS[function.__name__] = function
     return function
+
+
+def maker_of(
+    fits: Callable[[Value], bool] = lambda v: True,
+) -> Callable[[Callable[[Draft, int], Step | None]], Maker]:
+    """Registers a kind of operation on a value that fits, whose number the function gets."""
+
+    def register(function: Callable[[Draft, int], Step | None]) -> Maker:
+        def make(draft: Draft) -> Step | None:
+            i = draft.pick(fits)
+            return None if i is None else function(draft, i)
+
+        MAKERS[function.__name__] = make
+        return make
+
+    return register
 
 
 def extend(draft: Draft, count: int, names: Sequence[str] = ()) -> None:

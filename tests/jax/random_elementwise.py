@@ -4,14 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from random_draft import Draft, Step, maker
+from random_draft import Draft, Step, maker_of
 
 
-@maker
-def unary(draft: Draft) -> Step | None:
-    i = draft.pick()
-    if i is None:
-        return None
+@maker_of()
+def unary(draft: Draft, i: int) -> Step | None:
     value = draft.values[i]
     moved = {"negative": jnp.negative, "abs": jnp.abs}
     floats = {
@@ -36,11 +33,8 @@ def unary(draft: Draft) -> Step | None:
     return Step(name, (i,), function, exact=name in moved)
 
 
-@maker
-def binary(draft: Draft) -> Step | None:
-    i = draft.pick()
-    if i is None:
-        return None
+@maker_of()
+def binary(draft: Draft, i: int) -> Step | None:
     value = draft.values[i]
     draft.preferred = None
     j = draft.pick(lambda v: v.shape == value.shape and v.dtype == value.dtype)
@@ -68,21 +62,15 @@ def binary(draft: Draft) -> Step | None:
     return Step(name, (i, j), table[name], exact=name in exact)
 
 
-@maker
-def compare(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.is_exact)
-    if i is None:
-        return None
+@maker_of(lambda v: v.is_exact)
+def compare(draft: Draft, i: int) -> Step | None:
     bound = np.asarray(0, draft.values[i].dtype)
     function = draft.choose([jnp.greater, jnp.less_equal, jnp.not_equal])
     return Step("compare", (i,), lambda x: function(x, bound), exact=True)
 
 
-@maker
-def select(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.is_number)
+def select(draft: Draft, i: int) -> Step | None:
     shape = draft.values[i].shape
     draft.preferred = None
     p = draft.pick(lambda v: v.dtype == jnp.bool_ and v.shape in (shape, ()))
@@ -91,11 +79,8 @@ def select(draft: Draft) -> Step | None:
     return Step("select", (i, p), lambda x, c: jnp.where(c, x, -x), exact=True)
 
 
-@maker
-def clamp(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.is_number)
+def clamp(draft: Draft, i: int) -> Step | None:
     value = draft.values[i]
     if draft.chance(0.5):
         return Step("clamp", (i,), lambda x: jnp.clip(x, 0, 2), exact=True)
@@ -107,11 +92,8 @@ def clamp(draft: Draft) -> Step | None:
     return Step("clamp to value", (i, b), lambda x, y: jnp.minimum(x, y), exact=exact)
 
 
-@maker
-def convert(draft: Draft) -> Step | None:
-    i = draft.pick()
-    if i is None:
-        return None
+@maker_of()
+def convert(draft: Draft, i: int) -> Step | None:
     value = draft.values[i]
     if value.is_int:
         # Small integers, so that floats stay near one.
@@ -129,22 +111,16 @@ def convert(draft: Draft) -> Step | None:
     return Step("from bool", (i,), lambda x: x.astype(to), exact=True)
 
 
-@maker
-def iota(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.is_int)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.is_int)
+def iota(draft: Draft, i: int) -> Step | None:
     value, at = draft.values[i], draft.dimension(i)
     return Step(
         f"add iota {at}", (i,), lambda x: x + lax.broadcasted_iota(value.dtype, value.shape, at)
     )
 
 
-@maker
-def random_bits(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.is_number)
+def random_bits(draft: Draft, i: int) -> Step | None:
     value, seed = draft.values[i], draft.integer(0, 1000)
     draft.preferred = None
     n = draft.pick(lambda v: v.is_int and v.rank == 0)

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from random_draft import Draft, Step, Value, maker
+from random_draft import Draft, Step, Value, maker_of
 
 
 def places(x: Any, size: int, count: int) -> Any:
@@ -20,11 +20,8 @@ def indices(draft: Draft) -> int:
     return draft.operand((draft.size(16),), jnp.int32) if n is None else n
 
 
-@maker
-def take(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0)
+def take(draft: Draft, i: int) -> Step | None:
     axis = draft.dimension(i)
     size = draft.values[i].shape[axis]
     n, count = indices(draft), draft.integer(1, 17)
@@ -37,12 +34,9 @@ def take(draft: Draft) -> Step | None:
     return Step(f"take {axis} {mode}", (i, n), compute, exact=True)
 
 
-@maker
-def embed(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.is_int and 0 < v.rank < 3 and v.elements <= 256)
+def embed(draft: Draft, i: int) -> Step | None:
     """Rows of a table, at places that keep the shape and so the sharding of their array."""
-    i = draft.pick(lambda v: v.is_int and 0 < v.rank < 3 and v.elements <= 256)
-    if i is None:
-        return None
     rows, width = draft.size(), draft.size(16)
     table = draft.operand((rows, width), draft.choose([jnp.float32, jnp.bfloat16]))
     return Step(
@@ -53,12 +47,9 @@ def embed(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def take_two(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank > 1)
+def take_two(draft: Draft, i: int) -> Step | None:
     """x[a, :, b] or so: places of several dimensions at once."""
-    i = draft.pick(lambda v: v.rank > 1)
-    if i is None:
-        return None
     value, first = draft.values[i], draft.dimension(i)
     second = (first + draft.integer(1, value.rank)) % value.rank
     n, count = indices(draft), draft.integer(1, 17)
@@ -72,11 +63,8 @@ def take_two(draft: Draft) -> Step | None:
     return Step(f"take {first} and {second}", (i, n), compute, exact=True)
 
 
-@maker
-def take_along(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0)
+def take_along(draft: Draft, i: int) -> Step | None:
     value, axis = draft.values[i], draft.dimension(i)
 
     def fits(v: Value) -> bool:
@@ -99,11 +87,8 @@ def take_along(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def scatter(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.is_number)
+def scatter(draft: Draft, i: int) -> Step | None:
     value, axis = draft.values[i], draft.dimension(i)
     n, count = indices(draft), draft.integer(1, 17)
     exact = ["max", "min"]
@@ -121,12 +106,9 @@ def scatter(draft: Draft) -> Step | None:
     return Step(f"scatter {name} {axis}", (i, n, u), compute)
 
 
-@maker
-def scatter_set(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank > 0)
+def scatter_set(draft: Draft, i: int) -> Step | None:
     """To different places: which of several counts is nobody's business."""
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
     value, axis = draft.values[i], draft.dimension(i)
     size = value.shape[axis]
     count = draft.integer(1, size + 1)
@@ -146,12 +128,9 @@ def scatter_set(draft: Draft) -> Step | None:
     return Step(f"scatter set {axis} {count}", (i, n, u), compute, exact=True)
 
 
-@maker
-def gather_windows(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank > 0)
+def gather_windows(draft: Draft, i: int) -> Step | None:
     """Several slices of one array, at places that are data."""
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
     value, axis = draft.values[i], draft.dimension(i)
     size = value.shape[axis]
     width, n, count = draft.integer(1, size + 1), indices(draft), draft.integer(1, 5)

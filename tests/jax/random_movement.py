@@ -5,18 +5,15 @@ import math
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from random_draft import MAX_ELEMENTS, Draft, Step, Value, maker
+from random_draft import MAX_ELEMENTS, Draft, Step, Value, maker_of
 
 
 def has_rank(value: Value) -> bool:
     return value.rank > 0
 
 
-@maker
-def broadcast(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank < 4 and v.elements <= MAX_ELEMENTS)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank < 4 and v.elements <= MAX_ELEMENTS)
+def broadcast(draft: Draft, i: int) -> Step | None:
     value = draft.values[i]
     extent = draft.size(max(1, MAX_ELEMENTS // max(1, value.elements)))
     at = draft.integer(0, value.rank + 1)
@@ -27,11 +24,8 @@ def broadcast(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def reshape(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def reshape(draft: Draft, i: int) -> Step | None:
     dims = list(draft.values[i].shape)
     for _ in range(draft.integer(1, 3)):
         at = draft.integer(0, len(dims))
@@ -44,20 +38,14 @@ def reshape(draft: Draft) -> Step | None:
     return Step(f"reshape {tuple(dims)}", (i,), lambda x: x.reshape(dims), exact=True)
 
 
-@maker
-def transpose(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 1)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 1)
+def transpose(draft: Draft, i: int) -> Step | None:
     order = tuple(int(d) for d in draft.random.permutation(draft.values[i].rank))
     return Step(f"transpose {order}", (i,), lambda x: x.transpose(order), exact=True)
 
 
-@maker
-def slice_(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def slice_(draft: Draft, i: int) -> Step | None:
     cut = draft.dimensions(i)
     dims = []
     for d, extent in enumerate(draft.values[i].shape):
@@ -71,11 +59,8 @@ def slice_(draft: Draft) -> Step | None:
     return Step(f"slice {dims}", (i,), lambda x: lax.slice(x, starts, limits, strides), exact=True)
 
 
-@maker
-def pad(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.elements <= MAX_ELEMENTS // 8)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.elements <= MAX_ELEMENTS // 8)
+def pad(draft: Draft, i: int) -> Step | None:
     changed = draft.dimensions(i)
     config = []
     for d, extent in enumerate(draft.values[i].shape):
@@ -88,20 +73,14 @@ def pad(draft: Draft) -> Step | None:
     return Step(f"pad {config}", (i,), lambda x: lax.pad(x, fill, config), exact=True)
 
 
-@maker
-def reverse(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def reverse(draft: Draft, i: int) -> Step | None:
     dims = draft.dimensions(i)
     return Step(f"reverse {dims}", (i,), lambda x: lax.rev(x, dims), exact=True)
 
 
-@maker
-def concatenate(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def concatenate(draft: Draft, i: int) -> Step | None:
     at, wanted = draft.dimension(i), draft.values[i]
 
     def without(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -122,22 +101,16 @@ def concatenate(draft: Draft) -> Step | None:
     return Step(f"concatenate {at}", chosen, lambda *x: lax.concatenate(x, at), exact=True)
 
 
-@maker
-def roll(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def roll(draft: Draft, i: int) -> Step | None:
     axis = draft.dimension(i)
     size = draft.values[i].shape[axis]
     shift = draft.integer(-size, 2 * size)
     return Step(f"roll {axis} {shift}", (i,), lambda x: jnp.roll(x, shift, axis), exact=True)
 
 
-@maker
-def wrap(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def wrap(draft: Draft, i: int) -> Step | None:
     axis = draft.dimension(i)
     width = [(0, 0)] * draft.values[i].rank
     width[axis] = (draft.integer(0, 4), draft.integer(0, 4))
@@ -146,11 +119,8 @@ def wrap(draft: Draft) -> Step | None:
     return Step(name, (i,), lambda x: jnp.pad(x, width, mode=mode), exact=True)
 
 
-@maker
-def dynamic_slice(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def dynamic_slice(draft: Draft, i: int) -> Step | None:
     cut, value = draft.dimensions(i), draft.values[i]
     draft.preferred = None
     n = draft.pick(lambda v: v.is_int and v.rank == 0)
@@ -166,11 +136,8 @@ def dynamic_slice(draft: Draft) -> Step | None:
     return Step(name, (i,) if n is None else (i, n), compute, exact=True)
 
 
-@maker
-def dynamic_update_slice(draft: Draft) -> Step | None:
-    i = draft.pick(has_rank)
-    if i is None:
-        return None
+@maker_of(has_rank)
+def dynamic_update_slice(draft: Draft, i: int) -> Step | None:
     value, cut = draft.values[i], draft.dimensions(i)
 
     def fits(v: Value) -> bool:
@@ -193,11 +160,8 @@ def dynamic_update_slice(draft: Draft) -> Step | None:
     return Step(f"dynamic_update_slice {starts}", operands, compute, exact=True)
 
 
-@maker
-def tile(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.elements <= MAX_ELEMENTS // 2)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.elements <= MAX_ELEMENTS // 2)
+def tile(draft: Draft, i: int) -> Step | None:
     axis, count = draft.dimension(i), draft.integer(2, 4)
     reps = [1] * draft.values[i].rank
     reps[axis] = count

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from random_draft import MAX_ELEMENTS, Draft, Step, Value, maker
+from random_draft import MAX_ELEMENTS, Draft, Step, Value, maker_of
 
 
 def is_ordered(value: Value) -> bool:
@@ -15,11 +15,8 @@ def is_ordered(value: Value) -> bool:
     return value.rank > 0 and value.is_number and value.is_exact
 
 
-@maker
-def dot(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.is_number)
+def dot(draft: Draft, i: int) -> Step | None:
     left = draft.values[i]
     liked = draft.dimension(i)
     draft.preferred = None
@@ -66,11 +63,8 @@ def dot(draft: Draft) -> Step | None:
     return Step(f"dot {dims}", (i, j), compute)
 
 
-@maker
-def ragged_dot(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank == 2 and v.dtype == jnp.float32)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank == 2 and v.dtype == jnp.float32)
+def ragged_dot(draft: Draft, i: int) -> Step | None:
     rows, summed = draft.values[i].shape
     groups, out = draft.integer(1, 9), draft.size(12)
     draft.preferred = None
@@ -83,11 +77,8 @@ def ragged_dot(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def reduce(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0)
+def reduce(draft: Draft, i: int) -> Step | None:
     value, dims = draft.values[i], draft.dimensions(i)
     scale = math.sqrt(math.prod(value.shape[d] for d in dims))
     exact = {"max": jnp.max, "min": jnp.min}
@@ -122,12 +113,9 @@ def reduce(draft: Draft) -> Step | None:
     return Step(f"{name} over {dims} {change}".strip(), (i,), compute, exact=name in exact)
 
 
-@maker
-def reduce_with(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank > 0 and v.dtype in (jnp.int32, jnp.float32) and v.is_exact)
+def reduce_with(draft: Draft, i: int) -> Step | None:
     """Other functions and initial values than the usual ones; several arrays at once."""
-    i = draft.pick(lambda v: v.rank > 0 and v.dtype in (jnp.int32, jnp.float32) and v.is_exact)
-    if i is None:
-        return None
     value, dims = draft.values[i], draft.dimensions(i)
     kind = draft.choose(["max from 1", "first two", "sum and max"])
     if kind == "max from 1":
@@ -157,11 +145,8 @@ def reduce_with(draft: Draft) -> Step | None:
     return Step(f"{kind} {dims}", (i,), compute, exact=True)
 
 
-@maker
-def cumulative(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.is_number)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.is_number)
+def cumulative(draft: Draft, i: int) -> Step | None:
     value, axis, reverse = draft.values[i], draft.dimension(i), draft.chance(0.4)
     exact = {"cummax": lax.cummax, "cummin": lax.cummin}
     table: dict[str, Any] = dict(exact)
@@ -179,21 +164,15 @@ def cumulative(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def argmax(draft: Draft) -> Step | None:
-    i = draft.pick(is_ordered)
-    if i is None:
-        return None
+@maker_of(is_ordered)
+def argmax(draft: Draft, i: int) -> Step | None:
     axis = draft.dimension(i)
     function = draft.choose([jnp.argmax, jnp.argmin])
     return Step(f"argmax {axis}", (i,), lambda x: function(x, axis=axis), exact=True)
 
 
-@maker
-def sort(draft: Draft) -> Step | None:
-    i = draft.pick(is_ordered)
-    if i is None:
-        return None
+@maker_of(is_ordered)
+def sort(draft: Draft, i: int) -> Step | None:
     axis, value = draft.dimension(i), draft.values[i]
     kind = draft.choose(["sort", "argsort", "descending", "pair", "two keys"])
     if kind in ("pair", "two keys"):
@@ -214,20 +193,14 @@ def sort(draft: Draft) -> Step | None:
     return Step(f"{kind} {axis}", (i,), table[kind], exact=True)
 
 
-@maker
-def top_k(draft: Draft) -> Step | None:
-    i = draft.pick(is_ordered)
-    if i is None:
-        return None
+@maker_of(is_ordered)
+def top_k(draft: Draft, i: int) -> Step | None:
     k, part = draft.integer(1, draft.values[i].shape[-1] + 1), draft.integer(0, 2)
     return Step(f"top_k {k}", (i,), lambda x: lax.top_k(x, k)[part], exact=True)
 
 
-@maker
-def pool(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: is_ordered(v) and v.dtype in (jnp.float32, jnp.int32))
-    if i is None:
-        return None
+@maker_of(lambda v: is_ordered(v) and v.dtype in (jnp.float32, jnp.int32))
+def pool(draft: Draft, i: int) -> Step | None:
     value, liked = draft.values[i], draft.dimensions(i)
     window, stride, padding = [], [], []
     for d, extent in enumerate(value.shape):
@@ -270,12 +243,9 @@ def pool(draft: Draft) -> Step | None:
     return Step(name, (i,), compute, exact=exact)
 
 
-@maker
-def convolution(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank in (3, 4) and v.dtype in (jnp.float32, jnp.int32))
+def convolution(draft: Draft, i: int) -> Step | None:
     """(n, w, c) or (n, h, w, c): windows over the middle, features and batches in groups."""
-    i = draft.pick(lambda v: v.rank in (3, 4) and v.dtype in (jnp.float32, jnp.int32))
-    if i is None:
-        return None
     value = draft.values[i]
     spatial = value.rank - 2
     batch, features = value.shape[0], value.shape[-1]
@@ -324,11 +294,8 @@ def convolution(draft: Draft) -> Step | None:
     return Step(f"{name} groups {groups} {batches}", (i, kernel), compute)
 
 
-@maker
-def fft(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0 and v.dtype == jnp.float32)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0 and v.dtype == jnp.float32)
+def fft(draft: Draft, i: int) -> Step | None:
     axis = draft.dimension(i)
     if draft.chance(0.5):
         return Step(f"rfft {axis}", (i,), lambda x: jnp.abs(jnp.fft.rfft(x, axis=axis)))
@@ -339,12 +306,9 @@ def fft(draft: Draft) -> Step | None:
     return Step(f"fft {axis}", (i,), compute)
 
 
-@maker
-def factorise(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank in (2, 3) and v.dtype == jnp.float32 and v.shape[-2] <= 12)
+def factorise(draft: Draft, i: int) -> Step | None:
     """Cholesky factors of x x' + n, or a triangular system of them."""
-    i = draft.pick(lambda v: v.rank in (2, 3) and v.dtype == jnp.float32 and v.shape[-2] <= 12)
-    if i is None:
-        return None
     n = draft.values[i].shape[-2]
     kind = draft.choose(["cholesky", "solve left", "solve right"])
 

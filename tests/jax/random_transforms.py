@@ -17,18 +17,15 @@ from random_draft import (
     composite,
     constrained,
     extend,
-    maker,
+    maker_of,
     random_spec,
 )
 
 Body = Callable[..., Any]
 
 
-@maker
-def constraint(draft: Draft) -> Step | None:
-    i = draft.pick(lambda v: v.rank > 0)
-    if i is None:
-        return None
+@maker_of(lambda v: v.rank > 0)
+def constraint(draft: Draft, i: int) -> Step | None:
     even = draft.explicit or draft.chance(0.5)
     spec = random_spec(
         draft.random,
@@ -358,11 +355,8 @@ def region(draft: Draft) -> Step | None:
     )
 
 
-@maker
-def scalar(draft: Draft) -> Step | None:
+@maker_of(lambda v: v.rank > 0 and not v.is_float)
+def scalar(draft: Draft, i: int) -> Step | None:
     """A number that others can use as an index or a predicate."""
-    i = draft.pick(lambda v: v.rank > 0 and not v.is_float)
-    if i is None:
-        return None
     limit = np.int32(draft.integer(2, 9))
     return Step("scalar", (i,), lambda x: jnp.sum(x, dtype=jnp.int32) % limit, exact=True)
