@@ -15,15 +15,20 @@ from tests.jax.kernel_bodies import Body, exported
 BLOCK = 8 * 128
 GRID = 4
 
-When = Callable[[jax.Array], Callable]
-
 
 def price(body: Callable, *, scalars: int = 4, grid: int = GRID) -> Body:
-    """Prices a kernel with scalars that are data, a block of x, and a block of the result."""
+    """Prices a kernel with scalars that are data, a block of x, and a block of the result.
+
+    The body gets the scalars, a function that makes a branch with so many exponentials of a block,
+    and two scalars of scratch memory.
+    """
+
+    def kernel_body(n, x, out, scratch):
+        body(n, lambda count: functools.partial(exponentials, x, out, count), scratch)
 
     def call(numbers, x):
         return pl.pallas_call(
-            body,
+            kernel_body,
             grid=(grid,),
             in_specs=[
                 pl.BlockSpec(memory_space=pltpu.SMEM),
@@ -52,16 +57,9 @@ def exponentials(x, out, count: int) -> None:
 def two_branches(first: Callable, second: Callable) -> int:
     """Exponentials per point of one branch with 2 and one with 3, on conditions of the scalars."""
 
-    def body(n, x, out, scratch):
-        del scratch
-
-        @pl.when(first(n))
-        def _():
-            exponentials(x, out, 2)
-
-        @pl.when(second(n))
-        def _():
-            exponentials(x, out, 3)
+    def body(n, run, _):
+        pl.when(first(n))(run(2))
+        pl.when(second(n))(run(3))
 
     transcendentals = price(body).transcendentals
     assert transcendentals % (GRID * BLOCK) == 0
@@ -116,119 +114,108 @@ def test_branches_that_can_run_together_add_up(name):
 
 
 def test_more_than_two():
-    def body(n, x, out, scratch):
-        del scratch
+    def body(n, run, _):
         for value, count in enumerate((1, 4, 2)):
-            pl.when(n[0] == value)(functools.partial(exponentials, x, out, count))
-        pl.when(n[0] > 2)(functools.partial(exponentials, x, out, 3))
+            pl.when(n[0] == value)(run(count))
+        pl.when(n[0] > 2)(run(3))
         # The dearest of these is that of 1, and it goes with this one.
-        pl.when(n[0] < 2)(functools.partial(exponentials, x, out, 5))
+        pl.when(n[0] < 2)(run(5))
 
     assert price(body).transcendentals == GRID * (4 + 5) * BLOCK
 
 
 def test_both_branches_of_a_conditional_and_one_more():
-    def body(n, x, out, scratch):
-        del scratch
-        few, many = (functools.partial(exponentials, x, out, count) for count in (1, 6))
+    def body(n, run, _):
+        few, many = run(1), run(6)
         lax.cond(n[0] > 0, few, many)
         # Runs with the cheap branch: 1 + 4 is less than 6.
-        pl.when(n[0] > 0)(functools.partial(exponentials, x, out, 4))
+        pl.when(n[0] > 0)(run(4))
         lax.switch(n[1], [few, many, few])
 
     assert price(body).transcendentals == GRID * (6 + 6) * BLOCK
 
 
 def test_nested_branches():
-    def body(n, x, out, scratch):
-        del scratch
-
+    def body(n, run, _):
         @pl.when(n[0] > 0)
         def _():
-            pl.when(n[1] == 0)(functools.partial(exponentials, x, out, 1))
+            pl.when(n[1] == 0)(run(1))
 
             @pl.when(n[1] != 0)
             def _():
-                exponentials(x, out, 2)
+                run(2)()
                 # Never: it is inside of the opposite.
-                pl.when(n[0] <= 0)(functools.partial(exponentials, x, out, 100))
+                pl.when(n[0] <= 0)(run(100))
 
         @pl.when(n[0] <= 0)
         def _():
-            pl.when(n[1] == 0)(functools.partial(exponentials, x, out, 5))
-            pl.when(n[2] == 0)(functools.partial(exponentials, x, out, 1))
+            pl.when(n[1] == 0)(run(5))
+            pl.when(n[2] == 0)(run(1))
 
     # max(1, 2) or 5 + 1
     assert price(body).transcendentals == GRID * 6 * BLOCK
 
 
 def test_the_grid_decides_at_each_point():
-    def body(n, x, out, scratch):
-        del scratch
+    def body(n, run, _):
         # The first point has its own branch; at the others the data choose.
-        pl.when((pl.program_id(0) == 0) & (n[0] > 0))(functools.partial(exponentials, x, out, 7))
-        pl.when((pl.program_id(0) != 0) & (n[0] > 0))(functools.partial(exponentials, x, out, 1))
-        pl.when(n[0] <= 0)(functools.partial(exponentials, x, out, 2))
+        pl.when((pl.program_id(0) == 0) & (n[0] > 0))(run(7))
+        pl.when((pl.program_id(0) != 0) & (n[0] > 0))(run(1))
+        pl.when(n[0] <= 0)(run(2))
 
     # max(7, 2) at one point, max(1, 2) at three
     assert price(body).transcendentals == (7 + 3 * 2) * BLOCK
 
 
 def test_known_and_unknown_branches_meet():
-    def body(n, x, out, scratch):
-        del scratch
-
+    def body(n, run, _):
         @pl.when(pl.program_id(0) < 2)
         def _():
-            pl.when(n[0] > 0)(functools.partial(exponentials, x, out, 3))
+            pl.when(n[0] > 0)(run(3))
 
-        pl.when(n[0] <= 0)(functools.partial(exponentials, x, out, 2))
+        pl.when(n[0] <= 0)(run(2))
 
     # max(3, 2) at two points, 2 at the other two
     assert price(body).transcendentals == (2 * 3 + 2 * 2) * BLOCK
 
 
 def test_what_is_written_in_between_is_another_value():
-    def body(n, x, out, scratch):
+    def body(n, run, scratch):
         scratch[0] = n[0]
-        pl.when(scratch[0] > 0)(functools.partial(exponentials, x, out, 2))
+        pl.when(scratch[0] > 0)(run(2))
         scratch[0] = n[1]
-        pl.when(scratch[0] <= 0)(functools.partial(exponentials, x, out, 3))
+        pl.when(scratch[0] <= 0)(run(3))
         # Nothing is written between these two.
-        pl.when(scratch[0] > 0)(functools.partial(exponentials, x, out, 1))
+        pl.when(scratch[0] > 0)(run(1))
 
     assert price(body).transcendentals == GRID * (2 + 3) * BLOCK
 
 
 def test_loops():
-    def body(n, x, out, scratch):
-        del scratch
-
+    def body(n, run, _):
         def turn(i, _):
             # The same in all passes, and with what follows the loop.
-            pl.when(n[0] > 0)(functools.partial(exponentials, x, out, 1))
+            pl.when(n[0] > 0)(run(1))
             # Another in each pass: of these two one counts each time.
-            pl.when(n[i] == 0)(functools.partial(exponentials, x, out, 2))
-            pl.when(n[i] != 0)(functools.partial(exponentials, x, out, 3))
+            pl.when(n[i] == 0)(run(2))
+            pl.when(n[i] != 0)(run(3))
 
         lax.fori_loop(0, 4, turn, None)
-        pl.when(n[0] <= 0)(functools.partial(exponentials, x, out, 5))
+        pl.when(n[0] <= 0)(run(5))
 
     # 4 * 3 for the pairs; 4 * 1 or 5
     assert price(body).transcendentals == GRID * (4 * 3 + 5) * BLOCK
 
 
 def test_passes_of_a_loop_are_told_apart():
-    def body(n, x, out, scratch):
-        del scratch
-
+    def body(n, run, _):
         def turn(i, _):
-            pl.when(i == 0)(functools.partial(exponentials, x, out, 1))
-            pl.when(i < pl.program_id(0))(functools.partial(exponentials, x, out, 2))
-            pl.when((i == 4) & (n[0] > 0))(functools.partial(exponentials, x, out, 3))
+            pl.when(i == 0)(run(1))
+            pl.when(i < pl.program_id(0))(run(2))
+            pl.when((i == 4) & (n[0] > 0))(run(3))
 
         lax.fori_loop(0, 5, turn, None)
-        pl.when(n[0] <= 0)(functools.partial(exponentials, x, out, 1))
+        pl.when(n[0] <= 0)(run(1))
 
     # At each of the 4 points the first pass, and the last one or what follows the loop;
     # 0 + 1 + 2 + 3 passes below the number of the point.
@@ -236,17 +223,15 @@ def test_passes_of_a_loop_are_told_apart():
 
 
 def test_loops_on_data():
-    def body(n, x, out, scratch):
-        del scratch
-
+    def body(n, run, _):
         @pl.loop(0, n[0])
         def _(i):
             del i
-            pl.when(n[1] > 0)(functools.partial(exponentials, x, out, 2))
-            pl.when(n[1] <= 0)(functools.partial(exponentials, x, out, 3))
+            pl.when(n[1] > 0)(run(2))
+            pl.when(n[1] <= 0)(run(3))
 
         # Exponentials elsewhere are compared with those of one pass.
-        pl.when(n[1] <= 0)(functools.partial(exponentials, x, out, 1))
+        pl.when(n[1] <= 0)(run(1))
 
     kernel = price(body, grid=1)
     (loop,) = kernel.loops
@@ -288,11 +273,10 @@ def test_the_dearest_branch_is_that_which_takes_longest():
 
 
 def test_many_conditions_that_hang_together():
-    def body(n, x, out, scratch):
-        del scratch
+    def body(n, run, _):
         for k in range(30):  # A chain: each excludes the one before.
             condition = (n[k] > 0) & (n[k + 1] <= 0)
-            pl.when(condition)(functools.partial(exponentials, x, out, 1))
+            pl.when(condition)(run(1))
 
     # 15 of 30 at most. That many ways are not looked at one by one: it may be more, never less.
     total = price(body, scalars=31, grid=1).transcendentals // BLOCK
