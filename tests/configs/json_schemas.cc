@@ -141,17 +141,20 @@ std::string CompilerJsonSchema() {
                   {"additionalProperties", object}};
   chips["additionalProperties"]["properties"] = {{"like", text}, {"source", text}};
   Schema values = object;
+  Schema definitions = Schema::object();
   for (const Parameter& parameter : ChipParameters()) {
     if (!IsPolicy(parameter)) continue;
     Schema row = RowSchema(parameter, {"bracket", "flag", "note"});
-    row["description"] = parameter.description;
     row["required"].push_back("bracket");
     Schema of_chip = RowSchema(parameter, {"bracket", "note"});
     of_chip["properties"].erase("unit");
     of_chip["required"] = {"value"};
     row["properties"]["by_chip"] = {{"type", "object"}, {"additionalProperties", of_chip}};
     const std::string name = parameter.path.substr(kPolicyPrefix.size());
-    values["properties"][name] = row;
+    const std::string definition = DefinitionName(parameter);
+    definitions[definition] = row;
+    values["properties"][name] = {{"description", parameter.description},
+                                  {"$ref", "#/$defs/" + definition}};
     values["required"].push_back(name);
   }
   Schema root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
@@ -167,6 +170,7 @@ std::string CompilerJsonSchema() {
                         {"description", text},
                         {"chips", chips},
                         {"values", values}};
+  root["$defs"] = definitions;
   return root.dump(2) + "\n";
 }
 
