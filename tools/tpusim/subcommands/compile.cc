@@ -20,6 +20,7 @@
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/find/lower_bounds.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/pipeline/dump.h"
@@ -45,10 +46,13 @@ const std::map<std::string, Stage>& Stages() {
   return *stages;
 }
 
+constexpr char kBounds[] = "bounds";
+
 struct CompileFlags {
   std::string workload, config;
   Stage emit = Stage::kStreams;
   bool emit_given = false;
+  bool bounds = false;  // emitted in place of a stage
   bool large_constants = false, json = false;
   std::string output, dump;
   std::vector<std::string> dump_after;
@@ -124,6 +128,11 @@ absl::Status Compile(const CompileFlags& flags) {
   if (!flags.dump.empty()) {
     return Dump(flags.workload, flags.config, flags.program, {flags.large_constants}, flags.dump);
   }
+  if (flags.bounds) {
+    ASSIGN_OR_RETURN(const LowerBounds bounds,
+                     LowerBoundsOf(flags.workload, flags.config, flags.program));
+    return PrintResult(ToJsonText(bounds));
+  }
   const bool binary = IsBinary(flags);
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
@@ -174,15 +183,16 @@ Command AddCompile(CLI::App& parent) {
   CLI::Option* emit = app->add_option_function<std::string>(
       "--emit",
       [flags](const std::string& name) {
-        flags->emit = Stages().at(name);
+        flags->bounds = name == kBounds;
+        if (!flags->bounds) flags->emit = Stages().at(name);
         flags->emit_given = true;
       },
       "The stage; default: streams");
-  emit->type_name("decisions|sharded|partitioned|optimized|schedule|executable|streams")
+  emit->type_name("bounds|decisions|sharded|partitioned|optimized|schedule|executable|streams")
       ->check(CLI::Validator(
           [](std::string& name) -> std::string {
-            if (Stages().contains(name)) return "";
-            std::vector<std::string> names;
+            if (name == kBounds || Stages().contains(name)) return "";
+            std::vector<std::string> names = {kBounds};
             for (const auto& [stage, value] : Stages()) names.push_back(stage);
             return fmt::format("no stage \"{}\"; the nearest is {}", name,
                                configs::Nearest(name, names));
@@ -222,6 +232,9 @@ Command AddCompile(CLI::App& parent) {
       throw CLI::ValidationError(
           flags->dump_after.empty() ? "--explain" : "--dump-after",
           "is of passes, and they come after this stage: emit a later one, or leave --emit out");
+    }
+    if (flags->bounds && (asks || flags->json || !flags->output.empty())) {
+      throw CLI::ValidationError("--emit bounds", "is printed as JSON, and alone");
     }
     if (flags->json && !flags->output.empty()) {
       throw CLI::ValidationError("--json", "is printed; leave -o out");

@@ -1,0 +1,81 @@
+#include "tools/tpusim/find/lower_bounds.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "tools/tpusim/pipeline/pipeline.h"
+#include "workloads/search/compiled_bound.h"
+#include "workloads/search/program.h"
+#include "workloads/search/whole_reads.h"
+
+namespace tpusim::tools {
+namespace {
+
+// Fills in what the simplified module of one device tells, on the machine that runs it.
+absl::Status Fill(const hlo::Module& module, const hlo::ImportedWorkload& imported,
+                  const target::Target& machine, cost::ChipCostModel& costs, LowerBounds& bounds) {
+  ASSIGN_OR_RETURN(bounds.schedule, search::SimplifiedBound(module, machine, costs));
+  const std::vector<bool> whole = search::WholeReads(
+      module, [&](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
+  Bytes read(0);
+  for (size_t n = 0; n < whole.size(); ++n) {
+    if (search::StartsOnHost(imported, n)) continue;
+    const Bytes bytes = module.entry()->parameters()[n]->shape().ByteSize();
+    bounds.arguments += bytes;
+    if (whole[n]) read += bytes;
+  }
+  const double seconds =
+      static_cast<double>(read.value()) / machine.chip().hbm.bytes_per_second.value();
+  bounds.reads = Picoseconds(static_cast<int64_t>(std::floor(seconds * 1e12)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LowerBounds> LowerBoundsOf(const std::string& workload, const std::string& config,
+                                          const ProgramFlags& flags) {
+  if (!flags.passes.empty()) {
+    return UserError("--emit bounds: the bounds are of the default passes: leave --passes out");
+  }
+  ASSIGN_OR_RETURN(const Source source, SourceOf(workload));
+  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, source.import());
+  std::string slice = config;
+  if (slice.empty()) {
+    ASSIGN_OR_RETURN(slice, NamedSlice(workload, imported.workload));
+  }
+  ASSIGN_OR_RETURN(configs::Config machine, configs::LoadConfig(slice, flags.overrides));
+  RETURN_IF_ERROR(CompiledFor(slice, flags.overrides, flags, machine).status());
+  compiler::Common of_machine(machine);
+  LowerBounds bounds;
+  bounds.chips = machine.topology.chips();
+  bounds.usable = of_machine.target().Usable(hlo::kHbmSpace);
+  compiler::CompileOptions options = CompileOptionsOf(flags);
+  absl::Status status;
+  options.watch.simplified = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
+    cost::ChipCostModel on_machine(
+        of_machine.target(),
+        of_machine.Costs(costs.collectives().device_of_partition(), options.algorithms),
+        [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
+    status = Fill(module, imported, of_machine.target(), on_machine, bounds);
+    return false;
+  };
+  RETURN_IF_ERROR(Prepare(source, slice, flags, options).status());
+  RETURN_IF_ERROR(status);
+  return bounds;
+}
+
+std::string ToJsonText(const LowerBounds& bounds) {
+  const auto nanoseconds = [](Picoseconds time) { return static_cast<double>(time.value()) / 1e3; };
+  return nlohmann::ordered_json{{"schedule_ns", nanoseconds(bounds.schedule)},
+                                {"reads_ns", nanoseconds(bounds.reads)},
+                                {"argument_bytes", bounds.arguments.value()},
+                                {"usable_hbm_bytes", bounds.usable.value()},
+                                {"chips", bounds.chips}}
+             .dump() +
+         "\n";
+}
+
+}  // namespace tpusim::tools
