@@ -13,22 +13,22 @@ from typing import Any
 import pandas
 import pytest
 import tpusim
-from tpusim.search import bounds
+from tpusim.runner import Simulation
 from tpusim.search.engine import Engine
 from tpusim.search.row import Status
 from tpusim.search.simulating import simulate
 
 from tests.jax.search_steps import CONFIG, MESHES, RULES, dies_at_2x4, fails_at_2x4, matmul
 from tests.tools import schemas
-from tests.tools.command_line import EXAMPLES, program_name
+from tests.tools.command_line import EXAMPLES
 
 SPACE = {
     "mesh": MESHES,
     "rules": {"y": RULES["y"], "none": RULES["none"]},
     "batch": [1024, 4096],
 }
-# The arrays of a v5e: 4 of 128 x 128, two operations each, 1.5 GHz.
-FLOPS_PER_NS = 4 * 128 * 128 * 2 * 1.5
+# The arrays of a v5e: 4 of 128 x 128, two operations each, 1.5 GHz, of which 0.955 are reached.
+FLOPS_PER_NS = 4 * 128 * 128 * 2 * 1.5 * 0.955
 
 
 class Inline:
@@ -85,7 +85,7 @@ def test_the_best_is_that_of_all(objective: Any):
     if objective in ("step_time", "peak_hbm"):
         assert found.counts()["pruned"] > 0
     for entry in everything:
-        assert entry.row.compute_bound_ns <= entry.row.step_time_ns
+        assert entry.row.schedule_bound_ns <= entry.row.step_time_ns
         assert entry.row.hbm_bound_ns <= entry.row.step_time_ns
         assert entry.row.argument_bytes <= entry.row.peak_hbm_bytes
         assert sum(entry.row.parts.values()) == pytest.approx(entry.row.step_time_ns, rel=1e-6)
@@ -98,11 +98,11 @@ def test_figures_by_hand():
     rows = {e.candidate.labels["rules"]: e.row for e in results}
     # Half of the rows of the one, a quarter of the columns of the other.
     assert rows["y"].argument_bytes == 2 * (512 * 2048 + 2048 * 2048)
-    assert rows["y"].compute_bound_ns == pytest.approx(2 * 512 * 2048 * 2048 / FLOPS_PER_NS, 2e-6)
+    assert rows["y"].schedule_bound_ns == pytest.approx(2 * 512 * 2048 * 2048 / FLOPS_PER_NS, 2e-6)
     assert rows["y"].hbm_bound_ns == pytest.approx(rows["y"].argument_bytes / 819, 2e-6)
     # Every device has all columns.
     assert rows["none"].argument_bytes == 2 * (512 * 2048 + 2048 * 8192)
-    assert rows["none"].compute_bound_ns == pytest.approx(
+    assert rows["none"].schedule_bound_ns == pytest.approx(
         4 * 2 * 512 * 2048**2 / FLOPS_PER_NS, 2e-6
     )
     tokens = search(
@@ -211,7 +211,13 @@ def test_a_search_is_continued(tmp_path: pathlib.Path):
 
 
 def test_a_bound_that_were_wrong_would_not_be_believed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bounds.Work, "compute_ns", lambda work, machine: 1e3 * work.wide_flops)
+    asked = Simulation.bounds
+
+    def wrong(simulation: Simulation) -> str:
+        bounds = json.loads(asked(simulation))
+        return json.dumps(bounds | {"schedule_ns": 1e3 * bounds["schedule_ns"]})
+
+    monkeypatch.setattr(Simulation, "bounds", wrong)
     results = search()
     assert results.counts() == {"simulated": 16}
     monkeypatch.undo()
@@ -267,18 +273,6 @@ def test_the_table_as_frame_json_html_and_picture(tmp_path: pathlib.Path):
     assert report.step_time_ns == results.best.value
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.pb.gz")), ids=program_name)
-def test_no_example_is_faster_than_its_bounds(path: pathlib.Path):
-    workload = tpusim.Workload.load(path)
-    words = ("--config", workload.config, "--trip-count", "*=2")
-    report = tpusim.simulate(path, options=words)
-    work = bounds.work_of(workload, words)
-    machine = bounds.machine_of(("--config", workload.config))
-    assert work.compute_ns(machine) <= report.bound_ns.compute <= report.step_time_ns
-    assert work.hbm_ns(machine) <= report.bound_ns.hbm <= report.step_time_ns
-    assert work.argument_bytes <= report.peak_hbm_bytes
-
-
 def test_an_engine_that_breaks_is_an_error():
     class Broken:
         def submit(self, function: Any, *arguments: Any) -> Any:
@@ -308,13 +302,3 @@ def test_the_guide(
     assert results.best.candidate.config == "v6e-4x2"
     read = section.partition("```python\n")[2].partition("```python\n")[2].partition("```")[0]
     exec(read, names)
-
-
-def test_work_in_a_loop_by_hand():
-    """Eight layers of 1024 x 4096 and back; rows over 4, columns over 2 devices."""
-    workload = tpusim.Workload.load(EXAMPLES / "mlp_scan_8_layers.pb.gz")
-    work = bounds.work_of(workload, ("--config", workload.config))
-    assert work.products == 16
-    assert work.wide_flops == 16 * 2 * 128 * 1024 * 2048
-    assert work.read_bytes == 16 * 1024 * 2048 * 2
-    assert work.argument_bytes == work.read_bytes + 128 * 1024 * 2

@@ -20,7 +20,7 @@ from tpusim.timeline import Timeline
 
 # After which a process that has been asked to end is killed.
 _GRACE_SECONDS = 5.0
-# What a program in memory is called.
+# The name of a program in memory in command lines of reports.
 _WORKLOAD = "workload.pb"
 # Characters of an unexpected output that an error repeats.
 _MOST_SAID = 200
@@ -68,7 +68,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _how(code: int) -> str:
-    """How a process ended."""
+    """Returns how a process ended, from its exit code."""
     if code >= 0:
         return f"exit code {code}"
     with contextlib.suppress(ValueError):
@@ -103,7 +103,7 @@ def _without_mesh(words: Sequence[str]) -> list[str]:
 
 
 def _report_of(workload: str, words: Sequence[str]) -> str:
-    """What `tpusim run` reports."""
+    """Returns the report of `tpusim run`, as JSON."""
     with _scratch() as folder:
         report = folder / "report.json"
         command = ["run", _positional(workload), "--report", str(report), "--quiet"]
@@ -115,7 +115,7 @@ def _report_of(workload: str, words: Sequence[str]) -> str:
 
 
 def _without_events(report: str) -> str:
-    """How much of a repetition is executed depends on what is recorded; nothing else does."""
+    """Removes the count of events: it depends on what is recorded, and nothing else does."""
     return re.sub(r'^  "events": \d+,$', "", report, flags=re.MULTILINE)
 
 
@@ -123,7 +123,7 @@ class Simulation:
     """A program with everything that its simulation depends on: two runs give the same bytes."""
 
     def __init__(self, workload: bytes | str | os.PathLike[str], options: Sequence[str] = ()):
-        """Of a serialized workload or of a file; `options` are words of the command line."""
+        """Takes a serialized workload, or a file; `options` are words of the command line."""
         self._workload = workload
         self._options = tuple(options)
 
@@ -138,7 +138,7 @@ class Simulation:
         self._write("--trace", path, report, options)
 
     def write_page(self, path: str | os.PathLike[str], report: Report) -> None:
-        """Likewise the page for a browser."""
+        """Writes the page of what `report` reports for a browser."""
         self._write("--html", path, report, ())
 
     def _write(
@@ -151,23 +151,28 @@ class Simulation:
                 raise Error(f"{what}: is not the program any more that was simulated")
 
     def timeline(self, chip: int, report: Report) -> Timeline:
-        """What one chip did."""
+        """Returns the timeline of one chip."""
         with _scratch() as folder:
             trace = folder / "trace"
             self.write_trace(trace, report, (f"--trace-chips={chip}",))
             return Timeline.load(trace)
 
     def advise(self) -> str:
-        """What `tpusim advise --json` prints about it."""
-        with self._file() as workload:
-            command = ["advise", _positional(workload), "--json", "--quiet"]
-            return self._named(execute([*command, *self._options]), workload)
+        """Returns what `tpusim advise --json` prints about the program."""
+        return self._asked("advise", "--json")
 
     def shard(self, words: Sequence[str]) -> str:
-        """What `tpusim shard --json` prints about it; `words` are options of that alone."""
+        """Returns what `tpusim shard --json` prints; `words` are options of that command alone."""
+        return self._asked("shard", "--json", *words)
+
+    def bounds(self) -> str:
+        """Returns what `tpusim compile --emit bounds` prints: lower bounds of a step, as JSON."""
+        return self._asked("compile", "--emit=bounds")
+
+    def _asked(self, command: str, *words: str) -> str:
         with self._file() as workload:
-            command = ["shard", _positional(workload), "--json", "--quiet"]
-            return self._named(execute([*command, *self._options, *words]), workload)
+            line = [command, _positional(workload), "--quiet", *self._options, *words]
+            return self._named(execute(line), workload)
 
     def sharded(self, options: Sequence[str]) -> "Simulation":
         """The program with a mesh and shardings that were found; without options as it is."""

@@ -20,7 +20,7 @@ class _CallablePackage(types.ModuleType):
         return search(*args, **kwargs)
 
 
-# Of the call, for `inspect.signature(tpusim.search)`.
+# `inspect.signature(tpusim.search)` reads it.
 __signature__ = inspect.signature(search)
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -30,7 +30,7 @@ class Candidate(Mapping[str, Any]):
 
     @property
     def name(self) -> str:
-        """What tables call it: "v5e-4x2 mesh=4x2 rules=fsdp"."""
+        """The name in tables: "v5e-4x2 mesh=4x2 rules=fsdp"."""
         return " ".join([self.config, *(f"{k}={v}" for k, v in self.labels.items())])
 
     def __getitem__(self, name: str) -> Any:

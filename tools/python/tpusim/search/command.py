@@ -138,7 +138,7 @@ def _check_outputs(flags: argparse.Namespace) -> None:
 
 
 def _command_line(flags: argparse.Namespace) -> list[str]:
-    """What decides the results, as the binary writes it into its own."""
+    """Returns the words that decide the results, as the binary writes them into its own outputs."""
     words = [f"--config={config}" for config in flags.config]
     words += [f"--objective={flags.objective}"] if flags.objective else []
     words += [f"--shardings={flags.shardings}"] if flags.shardings else []
@@ -148,7 +148,7 @@ def _command_line(flags: argparse.Namespace) -> list[str]:
 
 
 def _name_in(module: types.ModuleType, function: Any) -> str:
-    """What workers find the function by."""
+    """Returns the name by which workers find the function in the file."""
     for name, value in vars(module).items():
         if value is function:
             return name
@@ -171,7 +171,7 @@ _python_shows = warnings.showwarning
 
 
 def _width() -> int | None:
-    """Of a terminal; into a pipe or a file lines are written whole."""
+    """Returns the columns of a terminal; None for a pipe or a file, whose lines are not cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -238,7 +238,7 @@ def _run(flags: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _leaving_on(number: signal.Signals) -> Iterator[None]:
-    """That signal, by which batch systems end jobs, ends workers and simulations, too."""
+    """Ends the process with its workers and simulations on this signal of batch systems."""
 
     def leave(number: int, frame: types.FrameType | None) -> NoReturn:
         sys.exit(128 + number)

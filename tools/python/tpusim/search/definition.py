@@ -1,4 +1,4 @@
-"""What a function is made of: its own text, and whatever of the user's code its names lead to.
+"""A text that defines a function: its own source, and that of the user's code it leads to.
 
 Two functions of one definition build the same programs, whichever file or cell they are in and
 however they got here. The text of a function is not enough: a helper, a class or a constant that
@@ -39,7 +39,7 @@ def definition_of(function: Any) -> str:
 
 
 def _unwrapped(value: Any) -> Any:
-    """What was jitted, decorated or read from a file."""
+    """Returns the function inside of one that was jitted, decorated or read from a file."""
     while True:
         if isinstance(value, FromFile):
             value = value.function()
@@ -52,7 +52,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _text_of(value: Any) -> str:
-    """As it is written; the compiled code where that is not known."""
+    """Returns the source of a function or class; its compiled code where that is not known."""
     if not isinstance(value, types.FunctionType | type):
         return ""
     try:
@@ -73,7 +73,7 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
 
 
 def _codes(value: Any) -> Iterator[types.CodeType]:
-    """With those of functions inside."""
+    """Yields the code of a function and of the functions inside of it."""
     pending = [function.__code__ for function in _functions(value)]
     while pending:
         code = pending.pop()
@@ -107,7 +107,7 @@ def _referred(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _stated(by: Any, value: Any) -> str:
-    """Of a value that a name leads to; what is followed is told by its own text."""
+    """Returns the text of a value that a name leads to; followed functions have their own."""
     value = _unwrapped(value)
     if isinstance(value, types.ModuleType):
         return "" if _own(value) else value.__name__

@@ -22,7 +22,7 @@ from tpusim.search.store import MEMORY, Store
 from tpusim.sharding import words_of_search
 
 _MOST_FORCED_DEVICES = 4096
-# How shardings of a candidate are found, unless the user says otherwise.
+# Default options of the search for shardings of a candidate.
 _FIND = {"gap": 0.02, "seconds": 60.0}
 
 
@@ -171,7 +171,7 @@ def _slices(configs: Any) -> list[str]:
 
 
 def _options(options: Any) -> dict[str, Any]:
-    """Those for all candidates: what is wrong with them is not said once for each."""
+    """Checks the options of all candidates, so that an error is not told once for each."""
     given = checks.mapping("options", options, "{argument of tpusim.simulate: value}")
     check_options(given)
     return given

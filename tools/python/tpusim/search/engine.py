@@ -1,4 +1,4 @@
-"""Where candidates are worked on: processes of this machine, or whatever else has `submit`.
+"""Runs tasks of candidates: in processes of this machine, or in any object with `submit`.
 
     tpusim.search(..., engine=None)                           # all cores of this machine
     tpusim.search(..., engine=dask.distributed.Client(...))   # by its `get_executor()`
@@ -23,7 +23,7 @@ Future = concurrent.futures.Future
 
 
 class Submits(Protocol):
-    """What an engine can do."""
+    """An engine: any object that takes tasks."""
 
     def submit(self, function: Any, /, *arguments: Any) -> Any:
         """Begins `function(*arguments)` somewhere; the result has a method `result`."""
@@ -37,7 +37,7 @@ class Engine:
         self.workers = workers
 
     def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        """As of an executor; tpusim.Error if the engine takes no more."""
+        """Submits a task, like an executor; tpusim.Error if the engine takes no more."""
         try:
             future = self._submits.submit(function, *arguments)
         except Exception as error:
@@ -62,12 +62,12 @@ def _awaited(other: Any) -> "Future[Any]":
 
 
 def processors() -> int:
-    """Those that this process may use."""
+    """Returns how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _workers_of(given: Any) -> int:
-    """How many tasks it works on at a time."""
+    """Returns how many tasks the engine runs at a time."""
     nthreads = getattr(given, "nthreads", None)  # Of a client of Dask: by worker.
     if callable(nthreads):
         with contextlib.suppress(Exception):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import json
 import pickle
 import sys
 import threading
@@ -11,7 +12,8 @@ from typing import Any
 from tpusim import arguments as checks
 from tpusim.errors import Error
 from tpusim.quantities import size
-from tpusim.search import bounds, cpu, payload
+from tpusim.runner import Simulation
+from tpusim.search import cpu, payload
 from tpusim.search.candidate import Candidate
 from tpusim.search.failures import text_of
 from tpusim.search.keys import digest_of
@@ -36,7 +38,7 @@ class Exported:
 
 
 def export(problem_bytes: bytes, candidate_bytes: bytes) -> Exported:
-    """What is known without simulation. Errors of the candidate are rows."""
+    """Exports a candidate and asks for its lower bounds; its errors become rows."""
     start = cpu.seconds()
     problem: Problem = payload.loads_shared(problem_bytes)
     candidate: Candidate = pickle.loads(candidate_bytes)
@@ -74,10 +76,10 @@ def _export(problem: Problem, candidate: Candidate) -> Exported:
     words = (*words_of(config=candidate.config, **of_compiler, **of_machine), *raw)
     data = workload.to_bytes()
     row = Row(Status.EXPORTED, program=digest_of(data, words))
-    # Options that are not understood here may change anything; what is compiled has no products
-    # left to count; shardings that are to be found share the work otherwise.
+    # Options that are not understood here may change anything; a compiled module has no bounds
+    # by matmuls; shardings that are to be found divide the work differently.
     if not raw and workload.compilation is None and problem.find is None:
-        row = _bounded(row, workload, candidate.config, of_compiler)
+        row = _bounded(row, data, words_of(config=candidate.config, **of_compiler))
     # Fast, and the same bytes whenever it is done.
     return Exported(row, gzip.compress(data, 1, mtime=0), words)
 
@@ -109,24 +111,25 @@ def _checked(built: Any, common: Mapping[str, Any]) -> tuple[Any, Sequence[Any],
     return step, arguments, options
 
 
-def _bounded(row: Row, workload: Any, config: str, of_compiler: Mapping[str, Any]) -> Row:
-    """With what the program takes at least, where that can be said."""
-    settings = {k: v for k, v in of_compiler.items() if k == "settings"}
+def _bounded(row: Row, data: bytes, words: Sequence[str]) -> Row:
+    """The row with the lower bounds of its program, if the binary has any.
+
+    `words` are options of `tpusim compile`.
+    """
     try:
-        machine = bounds.machine_of(tuple(words_of(config=config, **settings)))
-        work = bounds.work_of(workload, words_of(config=config, **of_compiler))
+        bounds = json.loads(Simulation(data, words).bounds())
     except Error:
         return row  # The simulation will say what is wrong.
     row = dataclasses.replace(
         row,
-        compute_bound_ns=work.compute_ns(machine),
-        hbm_bound_ns=work.hbm_ns(machine),
-        argument_bytes=work.argument_bytes,
-        chips=machine.chips,
-        usable_hbm_bytes=machine.usable_hbm_bytes,
+        schedule_bound_ns=bounds["schedule_ns"],
+        hbm_bound_ns=bounds["reads_ns"],
+        argument_bytes=bounds["argument_bytes"],
+        chips=bounds["chips"],
+        usable_hbm_bytes=bounds["usable_hbm_bytes"],
     )
-    if work.argument_bytes <= machine.usable_hbm_bytes:
+    needed, usable = bounds["argument_bytes"], bounds["usable_hbm_bytes"]
+    if needed <= usable:
         return row
-    needed, usable = size(work.argument_bytes), size(machine.usable_hbm_bytes)
-    why = f"the arguments alone take {needed} of {usable}"
+    why = f"the arguments alone take {size(needed)} of {size(usable)}"
     return dataclasses.replace(row, status=Status.DOES_NOT_FIT, why=why)

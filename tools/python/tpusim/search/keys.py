@@ -1,4 +1,4 @@
-"""What a result is found by in a store: everything that it depends on."""
+"""Keys of results in a store: digests of everything that a result depends on."""
 
 import hashlib
 import importlib.metadata
@@ -15,7 +15,7 @@ from tpusim.search.space import identity
 
 
 def shared_by(problem: Problem) -> str:
-    """What all candidates of a search depend on."""
+    """Returns a text of what all candidates of a search depend on."""
     options = identity(problem.options)
     if options is None:
         raise Error("search: options: a value looks different in every process")
@@ -28,18 +28,18 @@ def shared_by(problem: Problem) -> str:
 
 
 def key_of(candidate: Candidate, shared: str) -> str:
-    """Of one candidate."""
+    """Returns the key of one candidate."""
     text = repr((candidate.config, sorted(candidate.identities.items()), shared))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of(program: bytes, words: Sequence[str]) -> str:
-    """What a program with the options that it runs with is found by."""
+    """Returns the digest of a program and of the options that it runs with."""
     return hashlib.sha256(b"\0".join([program, *(word.encode() for word in words)])).hexdigest()
 
 
 def versions() -> str:
-    """What results depend on besides the candidate."""
+    """Returns the versions that results depend on."""
     binary = hashlib.sha256(files.read_bytes(find_binary())).hexdigest()
     jax, libtpu = _version("jax"), _version("libtpu")
     # Of the TPU compiler, where there is one.
@@ -48,7 +48,7 @@ def versions() -> str:
 
 
 def _version(package: str) -> str:
-    """Of what is installed, or ""."""
+    """Returns the version of an installed package, or ""."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

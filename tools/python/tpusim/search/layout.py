@@ -1,11 +1,10 @@
-"""How a store keeps rows and programs: columns, their types, and a checksum of each.
+"""Columns of a store for rows and programs, their types, and a checksum of each.
 
 The table `candidates` has `key`, `config`, `labels` (a JSON object of the names of the space),
 `checksum` and the fields of `Row`, in this order, and behind them a column for each name of any
-space, for queries by hand. Behind, too, is the column `found`, in stores that have rows with
-shardings that were found. The table `programs` has digest, words, workload and checksum.
+space, for queries by hand. The table `programs` has digest, words, workload and checksum.
 
-A checksum is over all that is read back: a row of which a bit has changed is no row.
+A checksum is over all that is read back, so a row of which a bit has changed is not used.
 """
 
 import dataclasses
@@ -18,28 +17,26 @@ from typing import Any
 from tpusim.search.candidate import Candidate
 from tpusim.search.row import Row, Status
 
-VERSION = 2
+VERSION = 3
 _SEED = f"tpusim.search.store/{VERSION}"
 
-# A field that most stores have no column of.
-FOUND = "found"
-FIELDS = tuple(field.name for field in dataclasses.fields(Row) if field.name != FOUND)
+FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 _OPTIONAL = {field.name for field in dataclasses.fields(Row) if field.default is None}
 _JSON = {"parts": dict, "owners": dict, "warnings": list}
-_TEXT = {"status", "why", "program", "value_of"}
+_TEXT = {"status", "why", "program", "value_of", "found"}
 _INTEGERS = {
     *("argument_bytes", "chips", "usable_hbm_bytes", "flops", "peak_hbm_bytes", "devices"),
 }
 
 LEADING = ("key", "config", "labels", "checksum")
 OF_PROGRAM = ("digest", "words", "workload", "checksum")
-COLUMNS = frozenset((*LEADING, *FIELDS, FOUND))
+COLUMNS = frozenset((*LEADING, *FIELDS))
 
 Values = Sequence[Any]
 
 
 class UnusableError(ValueError):
-    """What is stored is no row, or no program."""
+    """The stored values are no row, or no program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +54,11 @@ class StoredRow:
         return cls(key, candidate.config, candidate.labels, row)
 
     def values(self) -> list[Any]:
-        """Of the columns in LEADING and FIELDS."""
+        """The values of the columns in LEADING and FIELDS."""
         shown = json.dumps({name: _text(label) for name, label in self.labels.items()})
         values = [_stored(name, getattr(self.row, name)) for name in FIELDS]
-        config, found = _text(self.config), self.found()
-        behind = [] if found is None else [found]
-        checksum = _checksum(self.key, config, shown, *values, *behind)
-        return [self.key, config, shown, checksum, *values]
-
-    def found(self) -> str | None:
-        """Of that column, where there is one."""
-        return _text(self.row.found) if self.row.found else None
+        config = _text(self.config)
+        return [self.key, config, shown, _checksum(self.key, config, shown, *values), *values]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +70,7 @@ class StoredProgram:
     workload: bytes
 
     def values(self) -> list[Any]:
-        """Of the columns."""
+        """The values of the columns in OF_PROGRAM."""
         words = json.dumps(list(self.words))
         return [self.digest, words, self.workload, _checksum(self.digest, words, self.workload)]
 
@@ -88,7 +79,7 @@ def columns() -> dict[str, list[tuple[str, str]]]:
     """Names and types of the columns that every store has, by table."""
     leading = zip(LEADING, ("text", "text", "text", "integer"), strict=True)
     of_program = zip(OF_PROGRAM, ("text", "text", "blob", "integer"), strict=True)
-    fields = [(name, type_of(name)) for name in FIELDS]
+    fields = [(name, _type_of(name)) for name in FIELDS]
     return {"candidates": [*leading, *fields], "programs": list(of_program)}
 
 
@@ -101,36 +92,26 @@ def create() -> list[str]:
     return [*statements, f"pragma user_version = {VERSION}"]
 
 
-def row_of(values: Values, behind: Values = ()) -> StoredRow:
-    """The row with these values of LEADING and FIELDS; UnusableError if it is none.
-
-    What was found is among the values `behind` them, if the row has it: its checksum says which.
-    """
-    if len(values) != len(LEADING) + len(FIELDS):
-        raise UnusableError("it has not as many values as a row")
+def row_of(values: Values) -> StoredRow:
+    """The row with these values of LEADING and FIELDS; UnusableError if it is damaged."""
     key, config, labels, checksum, *rest = values
-    fields = as_stored(rest)
-    # What it says is looked at first: "an unknown status" tells more than "a checksum".
-    row = row_with(fields)
-    texts = [[], *([value] for value in behind if isinstance(value, str))]
-    found = [text for text in texts if checksum == _checksum(key, config, labels, *fields, *text)]
-    if not found:
+    fields = _as_stored(rest)
+    # The values are checked first: "an unknown status" tells more than "a checksum".
+    row = _row_with(fields)
+    if checksum != _checksum(key, config, labels, *fields):
         raise UnusableError("it is not what was written")
-    row = dataclasses.replace(row, found="".join(found[0]))
-    return StoredRow(key, config, _labels(labels), row)
+    return StoredRow(key, config, json.loads(labels), row)
 
 
 def program_of(values: Values) -> StoredProgram:
-    """The program with these values; UnusableError if it is none."""
-    if len(values) != len(OF_PROGRAM):
-        raise UnusableError("it has not as many values as a program")
+    """The program with these values of OF_PROGRAM; UnusableError if it is damaged."""
     digest, words, workload, checksum = values
     if checksum != _checksum(digest, words, workload):
         raise UnusableError("a program is not what was written")
     return StoredProgram(digest, tuple(json.loads(words)), workload)
 
 
-def type_of(name: str) -> str:
+def _type_of(name: str) -> str:
     """The type of a field's column."""
     if name in _TEXT or name in _JSON:
         return "text"
@@ -138,7 +119,7 @@ def type_of(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """What SQLite takes: paths in messages may not be UTF-8."""
+    """Returns text that SQLite takes: paths in messages may not be UTF-8."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
@@ -154,15 +135,15 @@ def _stored(name: str, value: Any) -> Any:
     return None if math.isnan(value) else float(value)
 
 
-def as_stored(values: Values) -> list[Any]:
+def _as_stored(values: Values) -> list[Any]:
     """Values of FIELDS as SQLite gives them back: a file has whole real numbers as integers."""
     return [
-        float(value) if type_of(name) == "real" and type(value) is int else value
+        float(value) if _type_of(name) == "real" and type(value) is int else value
         for name, value in zip(FIELDS, values, strict=True)
     ]
 
 
-def row_with(values: Values) -> Row:
+def _row_with(values: Values) -> Row:
     """The row with these values of FIELDS; UnusableError if there is none."""
     found = dict(zip(FIELDS, values, strict=True))
     for name, value in found.items():
@@ -170,7 +151,7 @@ def row_with(values: Values) -> Row:
             found[name] = _json(name, value)
         elif value is None and name in _OPTIONAL:
             continue
-        elif type(value) is not {"text": str, "integer": int, "real": float}[type_of(name)]:
+        elif type(value) is not {"text": str, "integer": int, "real": float}[_type_of(name)]:
             raise UnusableError(f"its {name} is {value!r:.40}")
     if found["status"] not in list(Status):
         raise UnusableError(f"its status {found['status']!r:.40} is unknown")
@@ -189,20 +170,6 @@ def _json(name: str, value: Any) -> Any:
     if type(parsed) is not _JSON[name] or not all(isinstance(item, of) for item in items):
         raise UnusableError(f"its {name} is {value!r:.40}")
     return parsed
-
-
-def _labels(text: Any) -> dict[str, str]:
-    parsed = _parsed(text)
-    if not isinstance(parsed, dict):
-        raise UnusableError(f"its labels are {text!r:.40}")
-    return {name: str(label) for name, label in parsed.items()}
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError):
-        return None
 
 
 def _checksum(*values: Any) -> int:

@@ -1,4 +1,4 @@
-"""What a search is for: a figure of the row, and what can be known of it before a simulation.
+"""Objectives: a figure of the row, its cost, and a lower bound of that before a simulation.
 
 Every objective is brought to a cost, less of which is better, and which is in proportion to a sum
 of parts (of the step, or of memory): so the reason why one candidate is behind another can be told
@@ -43,12 +43,13 @@ class Objective:
         return -value if self.maximize else value
 
     def least_cost(self, row: Row, tokens: float | None) -> float | None:
-        """What the cost is at least; None if nothing is known."""
+        """Returns a lower bound of the cost; None if no bound is known."""
         if self.name == "peak_hbm":
             return None if row.argument_bytes is None else float(row.argument_bytes)
-        if row.compute_bound_ns is None or self.name not in ("step_time", "tokens_per_chip_second"):
+        known = self.name in ("step_time", "tokens_per_chip_second")
+        if row.schedule_bound_ns is None or not known:
             return None
-        least = max(row.compute_bound_ns, row.hbm_bound_ns or 0.0)
+        least = max(row.schedule_bound_ns, row.hbm_bound_ns or 0.0)
         if self.name == "step_time":
             return least
         if least <= 0:
@@ -72,9 +73,9 @@ class Objective:
         """The bound of a row that was pruned by it."""
         if self.name == "peak_hbm":
             return f"the arguments alone take {quantities.size(row.argument_bytes or 0)}"
-        compute, hbm = row.compute_bound_ns or 0.0, row.hbm_bound_ns or 0.0
-        what = "products" if compute >= hbm else "reads of weights"
-        return f"its {what} alone take {quantities.time(max(compute, hbm))}"
+        schedule, hbm = row.schedule_bound_ns or 0.0, row.hbm_bound_ns or 0.0
+        what = "matmuls and collectives" if schedule >= hbm else "reads of arguments from HBM"
+        return f"its {what} alone take {quantities.time(max(schedule, hbm))}"
 
 
 def objective_of(

@@ -16,7 +16,7 @@ from tpusim.workload import Workload
 
 
 class Outcome(Sequence[Entry]):
-    """All candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
+    """The candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
 
     def __init__(
         self, known: Sequence[Known], objective: Objective, problem: Problem, store: Store
@@ -46,7 +46,7 @@ class Outcome(Sequence[Entry]):
         return self.entries[0]
 
     def counts(self) -> dict[str, int]:
-        """How many candidates there are of each status."""
+        """Returns the number of candidates of each status."""
         return dict(Counter(str(entry.row.status) for entry in self.entries))
 
     def report(self, entry: Entry | None = None) -> Report:

@@ -1,8 +1,8 @@
 """The page of a search, for a browser: candidates with reasons, a Pareto plot, what did not fit.
 
-Its data is that of `tpusim page`. Every candidate is a run of it, which a click at it opens: the
-best ones and those that nothing beats in objective and memory with their reports, and so with all
-views of a run; the others with what the search knows of them.
+Its data is that of `tpusim page`. Every candidate is a run, which a click opens: the best ones and
+those that nothing beats in objective and memory have their reports, and so all views of a run; the
+others have what the search knows of them.
 """
 
 import json
@@ -55,7 +55,7 @@ def save(results: "Outcome", path: str | os.PathLike[str]) -> None:
 
 
 def data_of(results: "Outcome") -> dict[str, Any]:
-    """Of schema tpusim.page/1."""
+    """Returns the data of the page, of schema tpusim.page/1."""
     done = [entry for entry in results if entry.rank is not None]
     tabs = [{"title": "Candidates", "panels": [_figures(results), *_ranking(results, done)]}]
     if any(entry.value is not None for entry in done):
@@ -91,12 +91,12 @@ def data_of(results: "Outcome") -> dict[str, Any]:
         for entry in results
     ]
     if data["runs"]:
-        data["subtitle"] += "; a click at a candidate opens it"
+        data["subtitle"] += "; click a candidate to open it"
     return data
 
 
 def _reports(results: "Outcome", done: "Sequence[Entry]") -> dict[str, dict[str, Any]]:
-    """Of those that get all views, by name."""
+    """Returns the reports of the candidates that get all views, by name."""
     front = results.pareto()
     wanted = [
         *done[:1],
@@ -119,7 +119,7 @@ def _reports(results: "Outcome", done: "Sequence[Entry]") -> dict[str, dict[str,
 
 
 def _candidate(results: "Outcome", entry: "Entry", whole: bool) -> list[Panel]:
-    """What the search knows of one; with the report, how it compares."""
+    """Returns panels on one candidate; `whole` compares it with the best."""
     row = entry.row
     place = f"{entry.rank} of {len(results)}" if entry.rank is not None else str(row.status)
     figures = [{"name": "rank", "text": place, "id": "rank"}]
@@ -234,7 +234,7 @@ def _ranking(results: "Outcome", done: "Sequence[Entry]") -> list[Panel]:
 
 
 def _number(value: float | None, objective: str) -> float | None:
-    """What JSON can say; tokens with as many digits as the table of the terminal has."""
+    """Returns the number as JSON can have it; tokens with the digits of the terminal's table."""
     if value is None or not math.isfinite(value):
         return None
     if objective == "tokens_per_chip_second" and isinstance(value, float) and value >= 10_000:

@@ -34,7 +34,7 @@ def dumps(value: Any, what: str) -> bytes:
 
 @functools.lru_cache(maxsize=8)
 def loads_shared(data: bytes) -> Any:
-    """What many tasks share: unpickled once per process."""
+    """Unpickles what many tasks share, once per process."""
     return pickle.loads(data)
 
 

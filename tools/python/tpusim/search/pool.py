@@ -27,7 +27,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class ProcessPool(concurrent.futures.Executor):
-    """As many processes as `workers`, each begun when there is a task for it."""
+    """An executor of up to `workers` processes, each started when there is a task for it."""
 
     def __init__(self, workers: int):
         self.workers = workers
@@ -129,7 +129,7 @@ class _Process:
         return worker.receive(self._process.stdout)
 
     def kill(self) -> None:
-        """With everything that it began."""
+        """Kills the process with everything that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -146,7 +146,7 @@ class _Process:
         self._close()
 
     def died(self) -> str:
-        """How it ended, and its last words; one that has closed its output ends by itself."""
+        """Returns how the process ended, with its last words on standard error."""
         try:
             code = self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What all candidates of a search share: how they are built, run and judged."""
+"""The problem that all candidates of a search share: how they are built, run and judged."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""How far a search is, on standard error: a bar where tqdm is installed, else lines."""
+"""Progress of a search on standard error: a bar where tqdm is installed, else lines."""
 
 import sys
 import time

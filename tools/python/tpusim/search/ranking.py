@@ -65,7 +65,7 @@ def ranked(known: Sequence[Known], objective: Objective) -> list[Entry]:
 def reason(
     objective: Objective, this: tuple[Row, float | None], best: tuple[Row, float | None]
 ) -> str:
-    """What of the difference is due to which part."""
+    """Returns how much of the difference from the best is due to which part."""
     if objective.name == "peak_hbm":
         mine, least = _memory(this[0]), _memory(best[0])
     else:

@@ -26,7 +26,7 @@ _WIDTH = 160
 
 
 class SearchResults(Outcome):
-    """All candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
+    """The candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row per candidate, in order: its values, its figures, the reason (needs pandas)."""
@@ -36,7 +36,7 @@ class SearchResults(Outcome):
         return frame.assign(**found) if self._finds else frame
 
     def to_json(self, command_line: Sequence[str] = ()) -> str:
-        """The same as JSON, for programs; `command_line` is what made it, if a command did."""
+        """The table as JSON; `command_line` is the command that made it, if any."""
         rows = [
             _record(e)
             | ({"found": _found(e)} if self._finds else {})

@@ -5,7 +5,7 @@ import enum
 
 
 class Status(enum.StrEnum):
-    """How far a candidate got."""
+    """The state of a candidate."""
 
     EXPORTED = "exported"  # its program is known, no more
     SIMULATED = "simulated"
@@ -22,13 +22,14 @@ class Row:
     status: Status
     why: str = ""  # of all but simulated ones
     program: str = ""  # digest of what was exported and of the options it runs with
-    # Before the simulation: what no schedule can beat.
-    compute_bound_ns: float | None = None
+    # Before the simulation: lower bounds of the step by matmuls and collectives, and by reads of
+    # arguments from HBM (`tpusim compile --emit bounds`).
+    schedule_bound_ns: float | None = None
     hbm_bound_ns: float | None = None
     argument_bytes: int | None = None
     chips: int | None = None
     usable_hbm_bytes: int | None = None
-    # Of the report.
+    # Figures of the report.
     step_time_ns: float | None = None
     mfu: float | None = None
     hfu: float | None = None
@@ -38,7 +39,7 @@ class Row:
     peak_hbm_bytes: int | None = None
     devices: int | None = None
     ignored_skew_ns: float | None = None  # by fold="approximate"
-    # Of an objective that is a function.
+    # The value of an objective that is a function.
     value: float | None = None
     value_of: str = ""
     # {part of the step: ns}, {owner of memory at the peak: bytes}

@@ -13,11 +13,11 @@ from tpusim.search.problem import Problem
 from tpusim.search.row import Row, Status
 from tpusim.sharding import FoundShardings, brief
 
-# What the compiler says when nothing helps.
+# The compiler's message when no rematerialisation makes a program fit.
 _DOES_NOT_FIT = re.compile(
     r"the program does not fit in HBM: it needs (.+?) per device .*? than the (.+?) that .*"
 )
-# Likewise a search for shardings.
+# The message of a search for shardings that finds none that fits.
 _NOTHING_FITS = re.compile(r"nothing fits: the least that was seen needs (.+?) of (.+?) usable HBM")
 
 

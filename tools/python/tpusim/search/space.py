@@ -1,4 +1,4 @@
-"""All candidates of a space: every value of every name with every other, on every slice.
+"""The candidates of a space: every combination of values, on every slice.
 
     space = {
         "mesh": [(8, 1), (4, 2), (2, 4)],
@@ -30,7 +30,7 @@ Space = Mapping[str, Iterable[Any] | Mapping[str, Any]]
 
 _MOST_LABEL = 40
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-# What a candidate has besides its values; the columns of the table.
+# Names of a candidate's attributes and of the table's columns, which a space cannot use.
 _TAKEN = COLUMNS | {
     *("identities", "name", "rank", "reason", "tokens"),
     *(attribute for attribute in vars(Mapping) if not attribute.startswith("__")),
@@ -153,7 +153,7 @@ def identity(value: Any) -> str | None:
 
 
 def _home(value: Any, code: types.CodeType | None) -> str:
-    """Of a function: its file, which is the same whether it is run, loaded or imported."""
+    """Returns the file of a function; it is the same whether run, loaded or imported."""
     if code is None:
         return str(value.__module__)
     path = pathlib.Path(code.co_filename)

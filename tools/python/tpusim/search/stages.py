@@ -26,9 +26,9 @@ from tpusim.search.results import SearchResults
 from tpusim.search.row import Row, Status
 from tpusim.search.store import Store
 
-# Floats are added in another order than in the binary.
+# Bounds are whole picoseconds, and figures of reports may be rounded.
 _ROUNDING = 1e-9
-# How long an interrupt that was lost may wait.
+# The longest time until an interrupt that was lost is noticed.
 _CHECK_SECONDS = 0.5
 
 
@@ -78,12 +78,12 @@ class Stages:
         self.check()
 
     def cancel(self) -> None:
-        """What an engine that is not ours has not begun."""
+        """Cancels tasks that an engine of the user has not started."""
         for future in self.running:
             future.cancel()
 
     def results(self) -> SearchResults:
-        """What is known by now."""
+        """Returns the results as far as they are known."""
         known = [
             (c, self.rows.get(i, Row(Status.EXPORTED, why="not simulated yet")), self.tokens[i])
             for i, c in enumerate(self.found)
@@ -128,7 +128,7 @@ class Stages:
         return not needs_program or self.store.program(row.program) is not None
 
     def _program(self, row: Row) -> tuple[bytes, tuple[str, ...]]:
-        """What was exported by this search, or found by it in the store."""
+        """Returns a program and its options, as this search exported or found them."""
         found = self.store.program(row.program)
         if found is None:
             raise Error("search: a program that was in the store is there no more; search again")
@@ -228,7 +228,7 @@ class Stages:
         self._run(tasks(), put)
 
     def _run(self, tasks: Iterable[tuple[int, tuple[Any, ...]]], put: Callable[..., None]) -> None:
-        """All tasks, a few at a time."""
+        """Runs all tasks, a few at a time."""
         waiting = iter(tasks)
         running = self.running
         more = True
@@ -253,7 +253,7 @@ class Stages:
         return list(done)
 
     def _groups(self) -> list[_Group]:
-        """By lower bound; without one, first."""
+        """Groups candidates of equal programs, by lower bound; those without one are first."""
         by_task: dict[tuple[str, float | None], _Group] = {}
         for index in range(len(self.found)):
             row = self.rows[index]
@@ -310,7 +310,7 @@ class Stages:
 
 
 def _result(future: "concurrent.futures.Future[Any]") -> Any:
-    """Of a task; its functions catch what candidates do, so all else is the worker's end."""
+    """Returns a task's result; tasks catch errors of candidates, so others are the worker's."""
     try:
         return future.result()
     except SystemExit as error:  # Of an engine whose workers survive it.
@@ -325,7 +325,7 @@ def _merged(exported: Row, simulated: Row) -> Row:
     return dataclasses.replace(
         simulated,
         program=exported.program,
-        compute_bound_ns=exported.compute_bound_ns,
+        schedule_bound_ns=exported.schedule_bound_ns,
         hbm_bound_ns=exported.hbm_bound_ns,
         argument_bytes=exported.argument_bytes,
         chips=simulated.chips or exported.chips,
