@@ -1,4 +1,4 @@
-"""How many bundles of a kernel's schedule the TPU compiler lets the core execute.
+"""Counts the bundles of a kernel's schedule that the TPU compiler lets the core execute.
 
     executed = bundles.execute(pathlib.Path("...-fusion-03-final_bundles.txt").read_text())
     executed.bundles, executed.rows
@@ -72,7 +72,7 @@ class Executed:
     transcendentals: int
 
     def cycles(self, cycles_per_row: float, cycles_per_transcendental: float) -> float:
-        """As long as its fullest unit takes, however little is issued."""
+        """Returns the cycles of the fullest unit, however little is issued."""
         held = self.transcendentals * cycles_per_transcendental
         return max(self.bundles, self.rows * cycles_per_row, held)
 
@@ -133,7 +133,7 @@ class _Core:
                 self.written[register] = result
 
     def result(self, name: str, rest: str) -> int | None:
-        """What an operation writes; nothing for those that only name a register anew."""
+        """Returns the register an operation writes; None for those that only rename one."""
         parts = [part.strip() for part in rest.split(",")]
         if name in ("smov", "pmov"):
             if predicated := _PREDICATED.match(rest):
@@ -162,7 +162,7 @@ class _Core:
         return _OPERANDS if name.startswith("inlined_call") else None
 
     def end_bundle(self) -> str | None:
-        """All writes at once; where to go on, if not behind it."""
+        """Makes all writes of the bundle; returns the label to go to, if any."""
         self.registers.update(self.written)
         self.written = {}
         branch, self.branch = self.branch, None

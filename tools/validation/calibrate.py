@@ -90,7 +90,7 @@ PRODUCT_START: Settings = {
 }
 PRODUCT_STARTS: tuple[Settings, ...] = (
     PRODUCT_START,
-    # What a step waits is not what the first transfer waits.
+    # A step waits for another reason than the first transfer.
     {
         **PRODUCT_START,
         "chip.dma.start_latency_ns": 400,
@@ -168,7 +168,7 @@ class Estimates:
         return list(zip(self.rows, predicted, strict=True))
 
     def loss(self, settings: Settings) -> float:
-        """Of a view."""
+        """Returns the loss of a view."""
         return loss_of(
             (kernels.family_of(row), result["cycles"] / row["cycles"])
             for row, result in self.pairs(kernels.arguments_of(settings))
@@ -176,13 +176,13 @@ class Estimates:
         )
 
     def only(self, *, products: bool) -> Estimates:
-        """Those with a product, or those without."""
+        """Returns the estimates with a product, or those without."""
         some = copy.copy(self)
         some.rows = [r for r in self.rows if bool(r["convs"]) == products]
         return some
 
     def residuals(self, arguments: list[str]) -> dict[str, dict[str, float]]:
-        """By family, in fractions."""
+        """Returns mean errors by family, as fractions."""
         summary = kernels.summarize(self.pairs(arguments))
         return {f: {k: rounded(x) for k, x in v.items()} for f, v in summary.items()}
 
@@ -247,14 +247,14 @@ class Measurements:
         return result
 
     def loss(self, settings: Settings) -> float:
-        """Of parameters: few rows, and each counts."""
+        """Returns the loss of parameters: few rows, and each counts."""
         return statistics.fmean(
             abs(math.log(ours / theirs)) for _, theirs, ours in self.times(settings)
         )
 
 
 def shipped(chip: str, keys: Iterable[str]) -> Settings:
-    """What the chip's file says."""
+    """Returns the values in the chip's file."""
     node = json.loads((ROOT / "configs" / "chips" / f"{chip}.json").read_text())
     values = {}
     for key in keys:

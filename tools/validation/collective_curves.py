@@ -62,7 +62,7 @@ are in [measurements](measurements.md).
 
 
 def run(binary: pathlib.Path, slices: Iterable[str]) -> list[Row]:
-    """All collectives of these slices."""
+    """Simulates the collectives of these slices."""
     requests = [
         {"config": config, "kind": kind, "bytes": size, "algorithm": algorithm}
         for config in slices
@@ -97,7 +97,7 @@ def off_bound(row: Row) -> float:
 
 
 def check(rows: list[Row]) -> None:
-    """What must hold on these slices."""
+    """Asserts what must hold on these slices."""
     for row in rows:
         if abs(off_form(row)) > CLOSED_FORM:
             raise SystemExit(f"{describe(row)}: {off_form(row):+.1%} off its closed form")

@@ -74,7 +74,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """How our cost compares with XLA's."""
+        """Says how our cost compares with XLA's."""
         if self.ours is None:
             return "not supported"
         if self.ours.sent == self.xla.sent:
@@ -181,7 +181,7 @@ def random_section(seeds: str, binary: str, show: bool) -> list[str]:
 
 
 def summary(verdicts: Sequence[str], same_flops: int) -> list[str]:
-    """How many are as cheap as XLA's, and multiply as much."""
+    """Counts programs that are as cheap as XLA's, and that multiply as much."""
     count = collections.Counter(verdicts)
     number = max(len(verdicts), 1)
     good = number - count["dearer"] - count["not supported"]
@@ -202,7 +202,7 @@ def kinds(sent: dict[tuple[str, Groups], int]) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """With a unit."""
+    """Writes a size with a unit."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024 or unit == "MiB":
             return f"{size} {unit}" if unit == "B" else f"{size:.1f} {unit}"

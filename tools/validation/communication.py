@@ -1,4 +1,4 @@
-"""What a partitioned module sends, and over how many links: the measure of a partitioner.
+"""Bytes that a partitioned module sends over links: the measure of a partitioner.
 
 The cost of a collective is the sum, over directed links, of the bytes that have to cross them, by
 the best algorithm: shortest ways for what goes to one device, shortest trees for what goes to all
@@ -30,7 +30,7 @@ KINDS = (
 
 
 def places(mesh: Sequence[int]) -> list[Place]:
-    """Where the devices of a mesh are on the 4 x 2 chips: the longest axis along the long side.
+    """Returns the places of a mesh's devices on 4 x 2 chips: the longest axis along the long side.
 
     An axis of eight goes round the outside, so that all its neighbours are neighbours.
     """
@@ -72,7 +72,7 @@ class Communication:
 
 
 def communication(module: hlo.Module, mesh: Sequence[int], unknown_trips: int = 1) -> Communication:
-    """Of a partitioned module."""
+    """Measures a partitioned module."""
     at = places(mesh)
     sent: dict[tuple[str, Groups], int] = collections.defaultdict(int)
     cost = flops = 0

@@ -1,4 +1,4 @@
-"""What the TPU compiler's own buffer assignment has live at most, for the corpus of modules.
+"""Peaks of the TPU compiler's own buffer assignment, for the corpus of modules.
 
     python tools/validation/compiled_buffers.py --only 'matmul*' --slices v5e-1x1 [--again]
 
@@ -29,7 +29,7 @@ import compiled_modules  # noqa: E402
 import tpusim  # noqa: E402
 
 KEPT = compiled_modules.CORPUS / "buffers.json"
-# Of allocations: memory space 0 is HBM and 1 VMEM. Arrays of scalar computations have no memory.
+# Memory spaces of allocations: 0 is HBM, 1 VMEM. Arrays of scalar computations have no memory.
 _COLORS = {"hbm": 0, "vmem": 1}
 _ALLOCATION = re.compile(r"allocation \d+: size (?P<size>\d+)(?P<facts>.*)")
 _VALUE = re.compile(
@@ -50,7 +50,7 @@ class Allocation:
 
 
 def allocations(text: str) -> list[Allocation]:
-    """Of a `*-buffer-assignment.txt`."""
+    """Parses a `*-buffer-assignment.txt`."""
     found: list[Allocation] = []
     skipped = False
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def allocations(text: str) -> list[Allocation]:
 
 
 def ranges(text: str) -> dict[str, tuple[int, int]]:
-    """Of a `*-live-range.txt`: when each array is made and read for the last time."""
+    """Parses a `*-live-range.txt`: when each array is made and read for the last time."""
     found = {}
     for line in text.partition("Live ranges at")[0].splitlines():
         if match := _RANGE.fullmatch(line):
@@ -88,7 +88,7 @@ def covered(pieces: Iterable[tuple[int, int]]) -> int:
 
 
 def most_live(assignment: str, live_range: str) -> dict[str, int]:
-    """By memory, what is live at most, and the size of all allocations."""
+    """Returns bytes live at the peak and bytes of all allocations, by memory."""
     lives = ranges(live_range)
     result = {}
     for memory, color in _COLORS.items():
@@ -117,7 +117,7 @@ def most_live(assignment: str, live_range: str) -> dict[str, int]:
 
 
 def kept() -> dict[str, dict[str, dict[str, int]]]:
-    """By slice and program."""
+    """Returns the kept figures by slice and program."""
     found: dict[str, dict[str, dict[str, int]]] = json.loads(KEPT.read_text())
     return found
 
@@ -132,7 +132,7 @@ def keep(figures: dict[str, dict[str, dict[str, int]]]) -> None:
 
 
 def assigned(program: str, slice_name: str) -> dict[str, int] | str:
-    """Of the program compiled anew, or why there is nothing."""
+    """Returns the figures of the program compiled anew, or why there are none."""
     with tempfile.TemporaryDirectory() as folder:
         again = compiled_modules.compiled(
             program, slice_name, xla_dump_to=folder, xla_dump_hlo_as_text=True

@@ -42,7 +42,7 @@ _COSTS = ["--kernel-cost", "ragged-dot-metadata=1000,100000"]
 _SHORTEST_NS = 3000
 _VMEM = 1  # in layouts
 _CHIPS = ("v5e", "v5p", "v6e", "v7x")
-# By the first of these that a kernel holds.
+# A kernel is of the first family of which it holds an operation.
 _FAMILIES = (
     ("sorts", ("sort",)),
     ("gathers and scatters", ("gather", "scatter", "select-and-scatter")),
@@ -63,13 +63,13 @@ _ORDER = (
     *("windowed reductions", "sorts", "calls"),
 )
 _PRODUCTS = ("products", "products with reductions", "convolutions, batches of products")
-# Of the others; the head of the page says what is wrong with the rest.
+# Families whose schedules are credible; the head of the page says what is wrong with others.
 _CREDIBLE = ("elementwise", "copies")
 
 
 @dataclasses.dataclass(frozen=True)
 class Scheduled:
-    """What the compiler schedules for a kernel, in nanoseconds, and ours alone on its chip."""
+    """The compiler's schedule of a kernel beside ours alone on its chip, in nanoseconds."""
 
     block: float  # the bundles that are executed, or the fullest unit
     ours: float  # compute of all steps
@@ -124,7 +124,7 @@ class Row:
 
 
 def inside(module: Module, instruction: Instruction) -> Iterator[Instruction]:
-    """What a fusion consists of, at any depth; of others, the instruction."""
+    """Yields the instructions of a fusion, at any depth; of any other kernel, the instruction."""
     if instruction.opcode != "fusion":
         yield instruction
         return
@@ -169,7 +169,7 @@ def narrow_share(arrays: list[Shape]) -> float:
 
 
 def unit_cycles(chip: str) -> tuple[float, float]:
-    """That a row keeps an array, over all arrays, and a transcendental its unit."""
+    """Returns cycles per row of arrays, over all arrays, and per transcendental."""
     config = json.loads((CHIPS / f"{chip}.json").read_text())["chip"]
     mxu = {name: row["value"] for name, row in config["mxu"].items()}
     vpu = config["vpu"]
@@ -179,7 +179,7 @@ def unit_cycles(chip: str) -> tuple[float, float]:
 def schedules_of(
     module: str, workload: pathlib.Path, binary: str, known: dict[str, list[int]]
 ) -> dict[str, Scheduled]:
-    """Of a module's kernels with a known schedule, by name."""
+    """Returns a module's kernels with a known schedule, by name."""
     if not known:
         return {}
     chip = module.partition("-")[0]
@@ -201,7 +201,7 @@ def schedules_of(
 
 
 def rows_of(path: pathlib.Path, binary: str, known: dict[str, list[int]]) -> Iterator[Row]:
-    """Of a module; `known` are the bundles of its kernels."""
+    """Yields rows of a module; `known` has the bundles of its kernels."""
     data = gzip.decompress(path.read_bytes())
     program = path.name.removesuffix(".pb.gz")
     with tempfile.TemporaryDirectory() as folder:
@@ -238,7 +238,7 @@ def rows_of(path: pathlib.Path, binary: str, known: dict[str, list[int]]) -> Ite
 
 
 def all_rows() -> list[Row]:
-    """Of the corpus. Kernels that are alike, such as those of layers, count once."""
+    """Returns rows of the corpus; equal kernels, such as those of layers, count once."""
     binary = os.environ.get("TPUSIM_BINARY", str(ROOT / "build" / "tpusim"))
     schedules = json.loads(SCHEDULES.read_text())["modules"]
     kept: dict[tuple[object, ...], Row] = {}
@@ -307,7 +307,7 @@ def _beside_schedules(rows: list[Row]) -> list[str]:
 
 
 def page(rows: list[Row]) -> str:
-    """As Markdown."""
+    """Returns the page as Markdown."""
     return "\n".join(
         [
             "# Kernels of compiled modules",

@@ -69,7 +69,7 @@ _EIGHT_DEVICES = """
     moe_all_to_all decode_heads_sharded weights_from_host
     decoder_4_layers_fsdp decoder_4_layers_tensor_parallel decoder_4_layers_fsdp_tensor_parallel
 """
-# By slice, the small ones first.
+# Programs by slice, small slices first.
 SELECTION = {
     "v5e-1x1": _ONE_DEVICE
     + """
@@ -115,7 +115,7 @@ SELECTION = {
 
 
 def example_of(program: str) -> Example:
-    """By the name in the selection."""
+    """Returns the program by its name in the selection."""
     if program in DECODERS:
         return DECODERS[program]
     if program in TRAINING:
@@ -124,7 +124,7 @@ def example_of(program: str) -> Example:
 
 
 def path_of(program: str, slice_name: str) -> pathlib.Path:
-    """Where a module is kept."""
+    """Returns the path of a kept module."""
     return CORPUS / slice_name / f"{program}.pb.gz"
 
 
@@ -190,7 +190,7 @@ def compile_all(flags: argparse.Namespace) -> None:
 
 
 def manifest() -> str:
-    """What is there, from the files."""
+    """Returns the README of the corpus, from its files."""
     versions: set[tuple[str, str]] = set()
     by_slice: dict[str, list[str]] = collections.defaultdict(list)
     for path in sorted(CORPUS.glob("*/*.pb.gz")):

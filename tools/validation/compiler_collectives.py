@@ -1,4 +1,4 @@
-"""Which collectives both sides of a program have, and how they run."""
+"""Pairs the collectives of both sides of a program, and says how they run."""
 
 import collections
 import dataclasses
@@ -41,14 +41,14 @@ def of_tpusim(report: dict[str, Any]) -> Counts:
     return found
 
 
-# What runs between start and done of an asynchronous collective, the first that does.
+# The first of these that runs between start and done of a collective covers it.
 COVERS = {"product": "products", "other": "other kernels", "collective": "collectives"}
 NOTHING = "nothing"
 Covers = collections.Counter[tuple[Key, str]]
 
 
 def covers(summary: dict[str, Any]) -> Covers:
-    """Of every executed collective that is not synchronous, what covers it."""
+    """Counts what covers the executed collectives that are not synchronous."""
     found: Covers = collections.Counter()
     for row in summary["collectives"]:
         if row["mode"] == "sync":

@@ -23,13 +23,13 @@ from compiler_programs import PROGRAMS
 CHIPS = compiler_store.ROOT / "configs" / "chips"
 
 _UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
-# Of the compiler's compute: a ratio to less than this is noise.
+# The least share of the compiler's compute whose ratio is more than noise.
 _SMALL_PART = 0.05
 
 
 @dataclasses.dataclass
 class Side:
-    """What is compared of a program; times in microseconds."""
+    """Figures of a program on one side; times in microseconds."""
 
     kernels: int = 0
     without_time: int = 0
@@ -45,12 +45,12 @@ class Side:
 
     @property
     def compute(self) -> float:
-        """Of all kernels."""
+        """The time of all kernels."""
         return self.products + self.others
 
     @property
     def compute_narrow(self) -> float:
-        """Of all kernels, narrow elements outside of products as wide as they are."""
+        """The time of all kernels, were elements outside of products no wider than they are."""
         return self.products + self.narrow
 
 
@@ -68,7 +68,7 @@ class Row(compiler_store.OnSlice):
     step: compiler_steps.Step | None = None  # where the corpus has the compiled module
 
     def ratio(self, field: str, other: str = "") -> float | None:
-        """What tpusim has over what the compiler has; None where that would say nothing."""
+        """Returns our figure over the compiler's; None where that would say nothing."""
         if not self.ours or not self.theirs:
             return None
         if (
@@ -174,7 +174,7 @@ class Exports:
         self._errors: dict[str, str] = {}
 
     def path(self, program: str) -> pathlib.Path:
-        """Of the exported program."""
+        """Returns the path of the exported program."""
         path = self._folder / f"{program}.pb"
         if program in self._errors:
             raise RuntimeError(self._errors[program])

@@ -22,7 +22,7 @@ BYTES = {
     **{"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "c64": 8, "c128": 16, "token": 0, "opaque": 0},
     **{"s4": 0.5, "u4": 0.5, "s2": 0.25, "u2": 0.25, "s1": 0.125, "u1": 0.125, "f4e2m1fn": 0.5},
 }
-# What the compiler prints where it could not estimate: the largest 64-bit integer.
+# The compiler prints the largest 64-bit integer where it could not estimate.
 _NO_ESTIMATE = 2**63 - 1
 _EIGHT_BITS = "f8"  # All types that start so have 8 bits.
 
@@ -46,12 +46,12 @@ class Array:
 
     @property
     def elements(self) -> int:
-        """How many, without padding."""
+        """The number of elements, without padding."""
         return math.prod(self.dims)
 
     @property
     def element_bytes(self) -> float:
-        """Of one element."""
+        """Bytes of one element."""
         return 1 if self.dtype.startswith(_EIGHT_BITS) else BYTES[self.dtype]
 
     @property
@@ -92,7 +92,7 @@ class Instruction:
 
     @functools.cached_property
     def arrays(self) -> tuple[Array, ...]:
-        """What it returns."""
+        """The arrays that the instruction returns."""
         return arrays_of(self.shape)
 
     @functools.cached_property
@@ -107,7 +107,7 @@ class Instruction:
 
     @property
     def estimated_cycles(self) -> int | None:
-        """What the compiler thinks that it takes; None where it does not say."""
+        """Cycles as the compiler estimates them; None where it does not."""
         cycles = self.config.get("window_config", {}).get("estimated_cycles")
         return None if cycles is None or int(cycles) == _NO_ESTIMATE else int(cycles)
 
@@ -138,7 +138,7 @@ class Instruction:
 
     @property
     def op_name(self) -> str:
-        """Where JAX says it comes from."""
+        """The name that JAX gave the operation."""
         found = re.search(r'op_name="([^"]*)"', self.attributes)
         return found[1] if found else ""
 
@@ -157,7 +157,7 @@ class Computation:
 
     @property
     def root(self) -> Instruction:
-        """What it returns; the last one where none is marked."""
+        """The instruction marked as root; the last one where none is marked."""
         return next((i for i in self.instructions if i.is_root), self.instructions[-1])
 
     def operands(self, instruction: Instruction) -> Iterator[Instruction]:

@@ -1,4 +1,4 @@
-"""Which kernels of a program both sides have: the large ones of tpusim, and the compiler's to each.
+"""Pairs the large kernels of tpusim with those of the compiler that do the same.
 
     for pair in pairs(report, optimized_text, summary):
         print(pair.ours.name, pair.theirs and pair.theirs["name"])
@@ -22,7 +22,7 @@ import compiler_hlo
 import compiler_summary
 
 LARGE = 0.03  # of the compute of a step
-# Of the table on the page, by how the programs' names begin.
+# Names in the table on the page, by how names of programs begin.
 MODELS = {"bert": "BERT", "gpt2": "GPT-2", "vit": "ViT", "resnet": "ResNet"}
 _PRODUCTS = ("convolution", "dot", "ragged-dot")
 # The first one inside of a kernel without a product decides what kind it is.
@@ -33,7 +33,7 @@ _SUMS = ("reduce",)
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a kernel does, in numbers of elements; `product` is operands and result of tpusim's."""
+    """The work of a kernel in elements; `product` has operands and result of tpusim's."""
 
     kind: str
     read: tuple[int, ...]
@@ -55,7 +55,7 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """With the row of the summary that does the same, and that row's share."""
+    """A kernel of tpusim, the row of the summary that does the same, and that row's share."""
 
     ours: Kernel
     theirs: dict[str, Any] | None = None
@@ -63,7 +63,7 @@ class Pair:
 
 
 def kind_of(opcodes: Iterable[str]) -> str:
-    """What decides a kernel with these operations inside."""
+    """Returns the kind of a kernel with these operations inside."""
     inside = set(opcodes)
     if inside & set(_PRODUCTS):
         return "product"
@@ -95,7 +95,7 @@ def work_of_tpusim(
     computation: compiler_hlo.Computation,
     instruction: compiler_hlo.Instruction,
 ) -> Work:
-    """Of a kernel in a module that tpusim printed."""
+    """Returns the work of a kernel in a module that tpusim printed."""
     operands = list(computation.operands(instruction))
     read = _elements(a for operand in operands for a in operand.arrays)
     written = _elements(instruction.arrays)
@@ -108,7 +108,7 @@ def work_of_tpusim(
 
 
 def work_of_compiler(row: dict[str, Any]) -> Work:
-    """Of a row of a summary."""
+    """Returns the work of a row of a summary."""
 
     def elements(texts: Sequence[str]) -> tuple[int, ...]:
         return _elements(a for text in texts for a in compiler_hlo.arrays_of(text))

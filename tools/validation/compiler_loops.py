@@ -1,4 +1,4 @@
-"""How often a loop of a compiled module runs.
+"""Trip counts of loops in compiled modules.
 
 The compiler's loops carry a tuple, one element of which counts: the condition compares it with a
 constant, the body adds a constant to it. Copies, converts and constants that are carried themselves
@@ -15,7 +15,7 @@ _STEPS = 64  # How far a scalar is followed to the constant that it is made of.
 
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
-    """How often a loop runs that counts from one constant to another; None for any other."""
+    """Returns the trip count of a loop between two constants; None for any other."""
     known = loop.config.get("known_trip_count", {}).get("n")
     if known is not None:
         return int(known)
@@ -68,7 +68,7 @@ def _inlined(module: Module, condition: Computation) -> Computation:
 
 
 def _carried(computation: Computation, i: Instruction | None) -> int | Instruction | None:
-    """Which element of the carried tuple a value of the condition is, else the value itself."""
+    """Returns the element of the carried tuple that a value of the condition is, else the value."""
     seen = i
     for _ in range(_STEPS):
         if seen is None or seen.opcode not in ("copy", "bitcast", "convert"):
@@ -113,7 +113,7 @@ def _changes(body: Computation, index: int) -> bool:
 
 
 def _step(body: Computation, index: int) -> int | None:
-    """What the body adds to an element of the carried tuple."""
+    """Returns the constant that the body adds to an element of the carried tuple."""
     total, value = 0, _next(body, index)
     for _ in range(_STEPS):
         if value is None:

@@ -26,8 +26,7 @@ def devices_of(topology: str) -> tuple[Any, ...]:
 def compile_program(example: Example, topology: str, slice_name: str) -> dict[str, Any]:
     """Text and memory of the program on the first devices of the topology.
 
-    The mesh has the order that `jax.make_mesh` gives it on this slice, which is the one that tpusim
-    assumes.
+    The mesh has the order of `jax.make_mesh` on this slice, which tpusim assumes, too.
     """
     devices = devices_of(topology)
     if example.num_devices > len(devices):

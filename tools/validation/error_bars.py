@@ -23,7 +23,7 @@ _DIGITS = 4
 
 
 def errors_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of rows of `tpusim validate --long --json` those that say how well the model predicts."""
+    """Selects the rows of `tpusim validate --long --json` that say how well the model predicts."""
     return [
         {key: row[key] for key in ("id", "chip", "kind")} | {"error": round(row["error"], _DIGITS)}
         for row in rows

@@ -34,7 +34,7 @@ _NAME = re.compile(r"\d+-(.*)-\d+-final_bundles\.txt$")
 
 
 def kernels_in(folder: pathlib.Path, kept: set[str]) -> dict[str, list[int]]:
-    """Of the texts that the compiler has written, those with a name in `kept`."""
+    """Counts bundles of kernels with a name in `kept`, from texts that the compiler wrote."""
     found: dict[str, list[int]] = {}
     for path in sorted(folder.iterdir()):
         name = _NAME.match(path.name)
@@ -53,7 +53,7 @@ def estimated(text: str) -> set[str]:
 
 
 def main() -> None:
-    """Of the programs that are named."""
+    """Writes the bundles of the programs named on the command line."""
     slice_name, *programs = sys.argv[1:]
     known = json.loads(PATH.read_text()) if PATH.exists() else {"modules": {}}
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""What the TPU compiler schedules for single operations, bundle by bundle.
+"""Schedules of the TPU compiler for single operations, bundle by bundle.
 
     pip install 'jax==0.10.2' 'jaxlib==0.10.2' 'libtpu==0.0.42.*'
     JAX_PLATFORMS=cpu TPU_SKIP_MDS_QUERY=1 python tools/validation/kernel_schedules.py v5e v6e
@@ -81,7 +81,7 @@ def used(folder: pathlib.Path) -> tuple[list[int], dict[str, float]]:
 
 
 def main() -> None:
-    """Of the chips that are named."""
+    """Writes the schedules for the chips named on the command line."""
     known = json.loads(PAGE.read_text()) if PAGE.exists() else {"chips": {}}
     with tempfile.TemporaryDirectory() as name:
         dumps = f"--xla_jf_dump_to={name} --xla_jf_dump_llo_text=true"

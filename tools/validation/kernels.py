@@ -32,7 +32,7 @@ DATA = ROOT / "validation" / "kernels" / "estimates.jsonl.gz"
 SLICES = {"v4": "v4-2x2x1", "v5e": "v5e-1x1", "v5p": "v5p-2x2x1", "v6e": "v6e-1x1"}
 SLICES["v7x"] = "v7x-2x2x1"
 VIEW = ROOT / "validation" / "kernels" / "compiler_view.json"
-# What is no parameter of a chip, but how the estimates count.
+# Conventions of the estimates; they are no parameters of a chip.
 CONVENTIONS = {
     "loop_step_cycles": "--loop-step-cycles",
     "loop_bytes_per_cycle": "--loop-bytes-per-cycle",
@@ -170,7 +170,7 @@ def load() -> list[dict]:
 
 
 def predict(binary: str, chip: str, rows: list[dict], extra: list[str]) -> list[dict]:
-    """What our lowering makes of the rows, in their order."""
+    """Returns our lowering's times for the rows, in their order."""
     command = [binary, "--config", SLICES[chip], *extra]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)

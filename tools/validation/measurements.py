@@ -35,7 +35,7 @@ contains more than the program, such as dispatch from the host. Whole steps of m
 
 
 def validate(binary: pathlib.Path) -> dict[str, Any]:
-    """What `tpusim validate --json` says."""
+    """Runs `tpusim validate --json`."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "validation.json"
         subprocess.run(

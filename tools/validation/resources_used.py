@@ -1,4 +1,4 @@
-"""What running a command takes of this machine."""
+"""Measures the processor time and memory of a command."""
 
 import pathlib
 import subprocess

@@ -137,7 +137,7 @@ def training_rows() -> list[Row]:
 
 
 def simulate(binary: pathlib.Path, row: Row) -> Row:
-    """What `tpusim validate` says of one row, with its processor seconds and largest memory."""
+    """Runs `tpusim validate` on one row; adds its processor seconds and largest memory."""
     with tempfile.TemporaryDirectory() as folder:
         file, result = pathlib.Path(folder) / "row.json", pathlib.Path(folder) / "result.json"
         listed = {"schema": "tpusim.measurements/1", "measurements": [row], "pending": []}
@@ -237,7 +237,7 @@ def means(rows: list[Row]) -> str:
 
 
 def slices(rows: list[Row]) -> str:
-    """What data parallelism over DCN costs V58."""
+    """Says what data parallelism over DCN costs V58."""
     some = [row for row in rows if row["id"].startswith("V58 ")]
     one = some[0]
 
@@ -251,7 +251,7 @@ def slices(rows: list[Row]) -> str:
 
 
 def assumptions(listed: list[Row]) -> str:
-    """Those of all rows once, then what stands with a row alone."""
+    """Lists the assumptions of all rows once, then those of single rows."""
     common = [a for a in listed[0]["assumptions"] if all(a in r["assumptions"] for r in listed)]
     lines = [f"* all rows: {assumption}" for assumption in common]
     for row in listed:
@@ -280,7 +280,7 @@ def readings(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
 
 
 def module_of(row: Row) -> pathlib.Path:
-    """What the TPU compiler makes of the row's program, if it is kept."""
+    """Returns the compiled module of the row's program, if it is kept."""
     return next(COMPILED.glob(f"*/{pathlib.Path(row['workload']).name}"), COMPILED / "none")
 
 

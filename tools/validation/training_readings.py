@@ -34,7 +34,7 @@ def name_of(row: Row) -> str:
 
 
 def run_of(row: Row) -> training.Run:
-    """Of whom the row's workload is an export."""
+    """Returns the run that the row's workload is an export of."""
     return training.RUNS[name_of(row)]
 
 
@@ -59,7 +59,7 @@ def limited_schedule(row: Row, folder: pathlib.Path) -> Row:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a row assumes, what it could assume, and the row if it did."""
+    """An assumption of a row, another reading of it, and the row with that reading."""
 
     row: str
     assumed: str

@@ -26,7 +26,7 @@ def partition(example: Example, cache: pathlib.Path | None = None) -> bytes:
 
 
 def partition_function(function: Any, arguments: Any, cache: pathlib.Path | None) -> bytes:
-    """The same of any function and its arguments."""
+    """Partitions any function with these arguments by XLA."""
     jitted = exporter.traceable(function)
     lowered = jitted.trace(*arguments).lower(lowering_platforms=("tpu",))
     code = mlir.module_to_bytecode(lowered.compiler_ir("stablehlo"))

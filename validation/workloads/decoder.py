@@ -28,8 +28,8 @@ from workloads.examples.rules import Array, Layout, spec
 
 Weights = dict[str, Any]
 
-# What a layer computes and a rematerialization policy may name, in its order. `context` is what
-# attention makes of the values, before the output projection.
+# Names of a layer's values for rematerialization policies, in its order. `context` is the weighted
+# sum of attention's values, before the output projection.
 NAMES = (
     "layer_input",
     "query",
@@ -45,7 +45,7 @@ NAMES = (
 
 @dataclasses.dataclass(frozen=True)
 class Remat:
-    """What the forward pass of a layer leaves for the backward pass; the rest is computed again.
+    """The values of a layer's forward pass that the backward pass finds; others are recomputed.
 
     `save` and `offload` hold names out of `NAMES`: what stays in HBM and what the host keeps.
     `products`: all products by weights stay, as under `checkpoint_dots_with_no_batch_dims`.
@@ -57,7 +57,7 @@ class Remat:
     barrier: bool = False  # Also before layers of a scan, where it keeps nothing from being merged
 
     def policy(self) -> Any:
-        """For `jax.checkpoint`; None keeps nothing but the layer's inputs."""
+        """Returns a policy for `jax.checkpoint`; None keeps only the inputs of the layer."""
         if self.products:
             return jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims
         if not self.save and not self.offload:
@@ -83,7 +83,7 @@ class Splash:
     fused: bool = False
 
     def block_sizes(self, length: int) -> Any:
-        """As the kernel takes them."""
+        """Returns the block sizes as the kernel takes them."""
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel
 
         forward, key, query = (
@@ -164,7 +164,7 @@ class Decoder:
         return arrays | {"down": down}
 
     def arguments(self, layout: Layout) -> Weights:
-        """All weights as arguments: a list of layers, or one layer of stacked arrays."""
+        """Returns the weights as arguments: a list of layers, or one layer of stacked arrays."""
         layer = self.layer_arrays()
         outside = {
             "embedding": Array((self.vocabulary, self.width), ("vocabulary", "embed")),
@@ -194,7 +194,7 @@ class Decoder:
         )
 
     def model_flops(self, *, causal: bool = False) -> int:
-        """Of a train step of all devices together, as model FLOP rates are published.
+        """Returns FLOPs of a train step of all devices together, as model FLOP rates are published.
 
         Three times those of a forward pass: products by weights and logits, and attention as if no
         position were masked, or half of it if `causal`. What is computed again does not count.
@@ -208,7 +208,7 @@ class Decoder:
 
 
 def normalize(x: jax.Array, scale: jax.Array, epsilon: float) -> jax.Array:
-    """By the root of the mean square, in float32."""
+    """Normalizes by the root of the mean square, in float32."""
     wide = x.astype(jnp.float32)
     wide *= lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
     return (wide * scale).astype(x.dtype)
@@ -354,7 +354,7 @@ def embed(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Array) -
 
 
 def layers_output(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Array) -> jax.Array:
-    """What the last layer hands to the logits, normalized."""
+    """Returns the normalized output of the last layer."""
 
     def layer(x: jax.Array, w: Weights) -> jax.Array:
         return decoder_layer(model, layout, x, w)

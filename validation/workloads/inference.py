@@ -58,12 +58,12 @@ PROMPTS = palm_540b(batch=512)
 
 
 def model_flops_per_device(model: ParallelBlock, positions: int) -> float:
-    """As the paper counts a step: two for each parameter and position, of the model unpadded."""
+    """Counts a step like the paper: two for each parameter and position, of the unpadded model."""
     unpadded = dataclasses.replace(model, heads=48)
     return 2 * unpadded.parameters() * model.batch * positions / math.prod(CUBE.values())
 
 
-# Of V90.
+# Model FLOPs of V90.
 DECODE_FLOPS = model_flops_per_device(DECODED, 1)
 PREFILL_FLOPS = model_flops_per_device(PROMPTS, PROMPTS.room)
 

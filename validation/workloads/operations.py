@@ -110,7 +110,7 @@ ENTRY main {{
 
 
 def small_copy() -> str:
-    """Of 4 KB."""
+    """Copies 4 KB."""
     return """HloModule small_copy, is_scheduled=true
 
 ENTRY main {
@@ -120,7 +120,7 @@ ENTRY main {
 """
 
 
-# For one chip of v5p.
+# Programs for one chip of v5p.
 OPERATIONS = {
     "convert_v5p": convert(),
     "relayout_v5p": relayout(),

@@ -59,7 +59,7 @@ class ParallelBlock:
         return self.layers * layer + self.width * (self.vocabulary + 1)
 
     def weights(self, layout: Layout) -> Weights:
-        """All weights as arguments, those of layers stacked."""
+        """Returns the weights as arguments, those of layers stacked."""
         tiles = layout.mesh.size
         hidden, queries = self.mlp // tiles, self.heads // tiles * self.head
         n = self.layers
@@ -99,7 +99,7 @@ def part_normalized(model: ParallelBlock, x: jax.Array, scale: jax.Array) -> jax
 
 
 def scaled(w: Weights, name: str, x: jax.Array) -> jax.Array:
-    """What int8 weights leave to the end of their product."""
+    """Multiplies by the scale of int8 weights, after their product."""
     return x * w[f"{name}_scale"].astype(x.dtype) if f"{name}_scale" in w else x
 
 
@@ -232,7 +232,7 @@ def prefill_layer(model: ParallelBlock, x: jax.Array, w: Weights) -> tuple[jax.A
 
 
 def prefill(model: ParallelBlock, mesh: AnyMesh) -> Program:
-    """All positions of the prompts: the cache, and the token after each."""
+    """Runs the prompts: returns the cache, and the token after each position."""
     layout = Layout(mesh, AXES)
 
     def step(weights: Weights, tokens: jax.Array) -> tuple[Cache, jax.Array]:

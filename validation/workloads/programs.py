@@ -304,7 +304,7 @@ program("product_8192", ALONE, "v6e-1x1")(functools.partial(product, 8192))
 
 @program("all_reduce_slice", {"ici": 256}, "v6e-16x16")
 def all_reduce_slice(mesh: AnyMesh) -> Program:
-    """All chips of a slice add up a matrix that each of them has."""
+    """Adds up a matrix that each chip of a slice has."""
 
     def add_up(x: jax.Array) -> jax.Array:
         return lax.psum(x, "ici")
@@ -430,7 +430,7 @@ def on_one_host(kind: str, shapes: tuple[tuple[int, ...], ...], mesh: AnyMesh) -
     return jax.jit(sharded), tuple(operands)
 
 
-# Of so many operands of one all-reduce only the bytes of all together are known.
+# One all-reduce of so many operands; only the bytes of all together are known.
 for _name, _shapes in {
     "all_gather_4096": ((4, 512),),
     "all_gather_1048576": ((512, 8, 128),),

@@ -74,7 +74,7 @@ class Qwen3:
     loss: Literal["plain", "one_hot", "chunked"] = "plain"
 
     def policy(self) -> Any:
-        """For `jax.checkpoint`."""
+        """Returns a policy for `jax.checkpoint`."""
         if not self.save and not self.offload:
             return None
         return jax.checkpoint_policies.save_and_offload_only_these_names(
@@ -90,7 +90,7 @@ class Qwen3:
 
 
 def weights_of(model: Qwen3, mesh: AnyMesh) -> Weights:
-    """All weights as arguments."""
+    """Returns the weights as arguments."""
     layer: dict[str, tuple[tuple[int, ...], int | None]] = {**PROJECTIONS}
     layer |= {name: ((size,), None) for name, size in SCALES.items()}
 
@@ -177,7 +177,7 @@ def layer_output(mesh: AnyMesh, x: jax.Array, w: Weights) -> jax.Array:
 
 
 def plain_loss(x: jax.Array, head: jax.Array, targets: jax.Array) -> jax.Array:
-    """All logits, their logarithmic softmax in float32, and a lookup of the targets'."""
+    """Makes all logits, their logarithmic softmax in float32, and looks the targets up."""
     logits = times(x, head).astype(jnp.float32)
     wanted = jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], axis=-1)
     return -jnp.mean(wanted)
@@ -209,7 +209,7 @@ entropy.defvjp(entropy_forward, entropy_backward)
 
 
 def one_hot_loss(x: jax.Array, head: jax.Array, targets: jax.Array) -> jax.Array:
-    """All logits in float32, targets as one-hot vectors."""
+    """Makes all logits in float32, with targets as one-hot vectors."""
     logits = times(x, head).astype(jnp.float32)
     return jnp.mean(entropy(logits, jax.nn.one_hot(targets, VOCABULARY, dtype=logits.dtype)))
 
@@ -240,7 +240,7 @@ def part(array: jax.Array, *starts: jax.Array | int) -> jax.Array:
 
 
 def is_wanted(targets: jax.Array, column: jax.Array) -> jax.Array:
-    """Which of COLUMNS from `column` on is each row's target, as ones and zeros."""
+    """Returns ones where one of COLUMNS from `column` on is the row's target, else zeros."""
     return jax.nn.one_hot(targets - column, COLUMNS, dtype=jnp.float32)
 
 
@@ -363,7 +363,7 @@ def narrow(state: TrainState) -> TrainState:
 
 PROJECTED = ("query", "key", "value")
 
-# By page of the source; v026 has the program of v025 under other flags. A batch is a device's.
+# Runs by page of the source; v026 is v025 under other flags. A batch is a device's.
 RUNS = {
     "v035": Qwen3(8192, 3, loss="one_hot"),
     "v034": Qwen3(8192, 2, loss="one_hot"),

@@ -52,7 +52,7 @@ Weights = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What differs between the sizes of Qwen3; a head has 128 columns, and 8 have keys."""
+    """A size of Qwen3; a head has 128 columns, and 8 heads have keys."""
 
     layers: int
     width: int
@@ -113,7 +113,7 @@ class Serving:
         return -(-self.pages_of_one() // MOST_PAGES)
 
     def trip_counts(self) -> dict[str, int]:
-        """Of attention's loops over the sequences of a block of queries, and over blocks."""
+        """Trip counts of attention's loops: sequences of a block of queries, and blocks."""
         kernel = "ragged_paged_attention_kernel"
         return {f"{kernel}/loop.0": 1, f"{kernel}/loop.1": self.blocks()}
 
@@ -140,7 +140,7 @@ jax.tree_util.register_dataclass(Batch)
 
 
 def batch_of(run: Serving, mesh: AnyMesh) -> Batch:
-    """All of them as arguments."""
+    """Returns the batch as arguments."""
 
     def whole(*shape: int) -> jax.ShapeDtypeStruct:
         return array(mesh, shape, jnp.int32)
@@ -159,7 +159,7 @@ def batch_of(run: Serving, mesh: AnyMesh) -> Batch:
 
 
 def weights_of(run: Serving, mesh: AnyMesh) -> Weights:
-    """All weights as arguments."""
+    """Returns the weights as arguments."""
     model = run.model
     split_inputs = ("out", "down")
 
@@ -324,7 +324,7 @@ def room(sequences: int, tokens: int) -> int:
     return sequences * -(-tokens // PAGE)
 
 
-# By row of `validation/measurements.json`. A sequence that is decoded is in the middle of its
+# Runs by row of `validation/measurements.json`. A sequence that is decoded is in the middle of its
 # output.
 RUNS = {
     "decode_qwen3_8b_v6e_4_16": Serving(

@@ -26,14 +26,14 @@ Cache = list[tuple[jax.Array, jax.Array]]  # Keys and values of each layer
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How the next token comes of the logits; a share of 0: it is the likeliest one."""
+    """Sampling of the next token from the logits; with a share of 0 it is the likeliest one."""
 
     temperature: float = 0.8
     share: float = 0.95
 
 
 def weights_of(model: Decoder, layout: Layout) -> Weights:
-    """All weights as arguments: a list of layers."""
+    """Returns the weights as arguments: a list of layers."""
     norm = Array((model.width,), (None,))
     into = Array((model.heads, model.head, model.width), ("heads", None, None))
     widening = Array((model.mlp, model.width), ("mlp", None))

@@ -13,7 +13,7 @@ from workloads.examples.rules import Array, Layout, Rules
 
 
 class TrainState(NamedTuple):
-    """What a step reads and writes: weights, first and second moments, how many steps so far."""
+    """Arguments and results of a step: weights, first and second moments, the count of steps."""
 
     count: Any
     weights: Any
@@ -23,7 +23,7 @@ class TrainState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is done beside the model.
+    """Parts of the step beside the model.
 
     `clip` bounds the norm of all gradients together, 0 leaves them alone. `decay` is that of
     weights. `norms`: the step reports the norms of gradients, clipped and not, and of the weights.
@@ -58,7 +58,7 @@ def adam(step: Step, state: TrainState, gradients: Any) -> TrainState:
 
 
 def norm(tree: Any) -> jax.Array:
-    """Of all arrays of a tree together."""
+    """Returns the norm of all arrays of a tree together."""
     return jnp.sqrt(sum(jnp.sum(jnp.square(x.astype(jnp.float32))) for x in jax.tree.leaves(tree)))
 
 
@@ -70,7 +70,7 @@ def clipped(gradients: Any, most: float, length: jax.Array) -> Any:
 
 
 def cross_entropy(model: Decoder, layout: Layout, logits: jax.Array, targets: jax.Array) -> Any:
-    """Of every position."""
+    """Returns the loss of every position."""
     wanted = jax.nn.one_hot(targets, model.vocabulary, dtype=logits.dtype)
     wanted = layout.constrain(wanted, "batch", None, "vocabulary")
     return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * wanted, axis=-1)

@@ -28,7 +28,7 @@ from workloads.examples.rules import Rules  # noqa: E402
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What a published name stands for."""
+    """Sizes of a published model."""
 
     width: int
     heads: int
@@ -63,8 +63,8 @@ MODELS = {
     "llama3_405b": Model(16384, 128, 53248, 126, 128_256, kv_heads=8, longest_turn=500_000.0),
 }
 
-# Which mesh axis shards which axis of the model. `transposed`: weights of the MLP are shared along
-# its hidden width and not along the model's.
+# Mesh axes that shard each axis of the model. TRANSPOSED: weights of the MLP are shared along its
+# hidden width and not along the model's.
 FULLY_SHARDED: Rules = {
     "batch": ("data", "fsdp"),
     "embed": "fsdp",
@@ -132,7 +132,7 @@ class Run:
         )
 
     def model_flops_per_device(self) -> float:
-        """Of one step, as the sources count them."""
+        """Model FLOPs of one step and device, as the sources count them."""
         flops = self.decoder().model_flops(causal=self.causal_flops)
         return flops / math.prod(self.mesh.values())
 

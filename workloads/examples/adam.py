@@ -14,7 +14,7 @@ RANGES = {"count": (0, 1000), "square": (0.5, 1.5)}
 
 
 class TrainState(NamedTuple):
-    """What a step reads and writes: weights, first and second moments, how many steps so far."""
+    """Arguments and results of a step: weights, first and second moments, the count of steps."""
 
     count: Any
     weights: Any

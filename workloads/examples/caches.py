@@ -1,4 +1,4 @@
-"""What tracing leaves behind, so that an export depends on nothing that was traced before."""
+"""Clears JAX's caches, so that an export depends on nothing that was traced before."""
 
 import sys
 

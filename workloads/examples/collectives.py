@@ -43,7 +43,7 @@ def psum(mesh: AnyMesh) -> Program:
 
 @example(mesh=MESH, config=SLICE)
 def all_gather(mesh: AnyMesh) -> Program:
-    """All rows on every device of an X column."""
+    """Gathers all rows on every device of an X column."""
     # Replication over X is true but beyond what shard_map's own check can prove.
     return per_shard(
         mesh, lambda x: lax.all_gather(x, "X", axis=0, tiled=True), P(None, "Y"), check_vma=False

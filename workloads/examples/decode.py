@@ -26,7 +26,7 @@ MODEL = Model(layers=2)
 BATCH, PROMPT, ROOM = 8, 32, 64
 GENERATED = 4  # tokens of one call
 
-# Of the cache, "context" is the dimension that grows.
+# Rules of the cache; "context" is the dimension that grows.
 TABLES: dict[str, Rules] = {
     "heads": {"batch": "data", "heads": "model", "hidden": "model", "vocabulary": "model"},
     "context": {"batch": "data", "context": "model", "hidden": "model", "vocabulary": "model"},

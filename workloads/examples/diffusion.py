@@ -43,7 +43,7 @@ class Diffusion:
     batch: int = 16
 
     def arguments(self, layout: Layout) -> Weights:
-        """All weights as arguments; those of the layers are stacked."""
+        """Returns the weights as arguments; those of the layers are stacked."""
         layers, width, hidden = self.layers, self.width, 4 * self.width
         values = self.patch**2 * self.channels
         heads = (layers, width, self.heads, self.head)

@@ -65,7 +65,7 @@ class EncoderDecoder:
         }
 
     def arguments(self, layout: Layout) -> Weights:
-        """All weights as arguments."""
+        """Returns the weights as arguments."""
         outside = {
             "embedding": Array((self.vocabulary, self.width), ("vocabulary", "embed")),
             "unembedding": Array((self.width, self.vocabulary), ("embed", "vocabulary")),
@@ -85,7 +85,7 @@ class EncoderDecoder:
 
 
 def bias_of(model: EncoderDecoder, table: jax.Array, length: int, causal: bool) -> jax.Array:
-    """What is added to scores [heads, queries, keys]: by distance, and where nothing is seen."""
+    """Returns the bias of scores [heads, queries, keys]: by distance, and the mask."""
     position = jnp.arange(length)
     distance = position[:, None] - position
     bucket = jnp.clip(distance if causal else jnp.abs(distance), 0, model.buckets - 1)

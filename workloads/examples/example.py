@@ -1,4 +1,4 @@
-"""What an example is: a sharded JAX program that does not care what its mesh is made of.
+"""Examples: sharded JAX programs over a mesh of devices, or over an abstract one.
 
 The same builder serves three readers: over an `AbstractMesh` it is exported, over eight CPU devices
 it runs and says what the right answer is, and `python -m tpusim.export` takes it from a shell:
@@ -67,7 +67,7 @@ EXAMPLES: dict[str, Example] = {}
 
 
 def _file(build: Callable[..., Program]) -> str:
-    """Where a builder, possibly a partial one, is written."""
+    """Returns the file of a builder, possibly a partial one."""
     code: Any = getattr(build, "func", build)
     return code.__code__.co_filename
 

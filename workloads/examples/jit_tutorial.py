@@ -1,4 +1,4 @@
-"""What jit does with sharded arguments, from one array to small layers, in all three modes.
+"""Sharded arguments of jit, from one array to small layers, in all three modes.
 
 Automatic: the arguments are sharded and the compiler does the rest. Explicit: shardings are part
 of the types and checked while tracing. Manual: `shard_map`, every device's share by hand.
@@ -84,7 +84,7 @@ def layers_auto(mesh: AnyMesh) -> Program:
 
 @example(mesh=GRID, config=SLICE, explicit=("X", "Y"))
 def layers_explicit(mesh: AnyMesh) -> Program:
-    """The same; the second product contracts a sharded dimension, so it must say what it wants."""
+    """Layers in explicit mode; the second product states the sharding of its result."""
 
     def layers_explicit(
         x: jax.Array, w_in: jax.Array, b_in: jax.Array, w_out: jax.Array, b_out: jax.Array
@@ -98,7 +98,7 @@ def layers_explicit(mesh: AnyMesh) -> Program:
 
 @example(mesh=GRID, config=SLICE)
 def layers_manual(mesh: AnyMesh) -> Program:
-    """The same; the all-reduce is a psum in the program."""
+    """Layers in manual mode; the all-reduce is a psum in the program."""
 
     def layers(
         x: jax.Array, w_in: jax.Array, b_in: jax.Array, w_out: jax.Array, b_out: jax.Array
@@ -166,7 +166,7 @@ def sum_per_shard(mesh: AnyMesh) -> Program:
 
 @example(mesh=LINE, config=SLICE)
 def sum_over_shards(mesh: AnyMesh) -> Program:
-    """With a psum: one row, the same on all devices."""
+    """Sums over shards with a psum: one row, the same on all devices."""
 
     def sum_over_shards(x: jax.Array) -> jax.Array:
         return lax.psum(x.sum(axis=0, keepdims=True), "X")

@@ -48,7 +48,7 @@ class Model:
         }
 
 
-# Of the weights: vocabulary, embed, heads, hidden. Of the activations: batch, sequence (between
+# Axes of weights: vocabulary, embed, heads, hidden. Axes of activations: batch, sequence (between
 # the blocks), heads, hidden, vocabulary.
 TABLES: dict[str, Rules] = {
     "data_parallel": {"batch": ("data", "model")},
@@ -79,7 +79,7 @@ STACKED = ("scale_attention", "qkv", "out", "scale_mlp", "gate", "up", "down")
 
 
 def normalize(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """By the root of the mean square, in float32."""
+    """Normalizes by the root of the mean square, in float32."""
     wide = x.astype(jnp.float32)
     wide *= lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + 1e-6)
     return (wide * scale).astype(x.dtype)

@@ -48,7 +48,7 @@ def allgather_matmul_int32(mesh: AnyMesh) -> Program:
 
 @example(mesh=ROWS_ALONG_X, config=SLICE)
 def allgather_matmul_bf16(mesh: AnyMesh) -> Program:
-    """The same in bfloat16."""
+    """The all-gather and matmul in bfloat16."""
     return sharded_matmul(mesh, jnp.bfloat16, "Y")
 
 
@@ -60,5 +60,5 @@ def local_matmul_int32(mesh: AnyMesh) -> Program:
 
 @example(mesh=ROWS_ALONG_X, config=SLICE)
 def local_matmul_bf16(mesh: AnyMesh) -> Program:
-    """The same in bfloat16."""
+    """The local matmul in bfloat16."""
     return sharded_matmul(mesh, jnp.bfloat16, None)

@@ -55,7 +55,7 @@ class Experts:
         return int(self.room * CHOSEN * self.sequence / self.experts)
 
     def arguments(self, layout: Layout) -> Weights:
-        """All weights as arguments; those of the layers are stacked."""
+        """Returns the weights as arguments; those of the layers are stacked."""
         layers, width = self.layers, self.width
         scale = Array((layers, width), (None, None))
         grouped = (layers, width, self.kv_heads, self.head)

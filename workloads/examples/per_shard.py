@@ -40,7 +40,7 @@ def shard_means_auto(mesh: AnyMesh) -> Program:
 
 @example(mesh=MESH, config=SLICE)
 def shard_means_manual(mesh: AnyMesh) -> Program:
-    """The same in shard_map."""
+    """Means of shards in shard_map."""
 
     def shard_means_manual(x: jax.Array) -> jax.Array:
         return x.mean(axis=0, keepdims=True)
@@ -63,7 +63,7 @@ def shard_roll_auto(mesh: AnyMesh) -> Program:
 
 @example(mesh=MESH, config=SLICE)
 def shard_roll_manual(mesh: AnyMesh) -> Program:
-    """The same in shard_map."""
+    """The roll of each shard in shard_map."""
 
     def shard_roll_manual(x: jax.Array) -> jax.Array:
         return jnp.roll(x, SHIFT, axis=0)

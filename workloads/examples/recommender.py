@@ -37,7 +37,7 @@ class Recommender:
     most_whole: int = 64  # Tables of no more rows are replicated
 
     def tables(self) -> dict[str, Array]:
-        """By name; rows are split if there are many."""
+        """Returns the tables by name; rows are split if there are many."""
         return {
             f"table_{at}": Array(
                 (rows, self.width), ("rows" if rows > self.most_whole else None, None)

@@ -42,7 +42,7 @@ def reduce_scatter_ring(a: jax.Array, w: jax.Array, direction: int) -> jax.Array
 
 
 def all_gather_ring(block: jax.Array, direction: int) -> jax.Array:
-    """All blocks of columns of the devices along Y, in their order."""
+    """Gathers the blocks of columns of the devices along Y, in their order."""
     width = block.shape[1]
     me = lax.axis_index("Y")
     every = jnp.zeros((block.shape[0], width * STEPS), block.dtype)

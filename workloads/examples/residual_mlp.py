@@ -22,13 +22,13 @@ BATCH, WIDTH, HIDDEN, LAYERS = 64, 64, 256, 4
 
 # "features" is the width of the activations, "embed" the same width of the weights.
 TABLES: dict[str, Rules] = {
-    # All devices are alike and have all weights.
+    # Data parallel: devices are alike and have all weights.
     "data_parallel": {"batch": ("data", "model")},
     # Hidden width over `model`: one all-reduce per layer and direction.
     "tensor_parallel": {"batch": "data", "hidden": "model"},
     # Weights are stored in shares and gathered when they are used.
     "fully_sharded": {"batch": ("data", "model"), "embed": ("data", "model")},
-    # All of it: weights over both axes, and activations that stay sharded between the layers.
+    # Two-dimensional: weights over both axes, activations stay sharded between the layers.
     "two_dimensional": {
         "batch": "data",
         "embed": "data",

@@ -36,7 +36,7 @@ class ResNet:
     batch: int = 16
 
     def blocks(self) -> list[tuple[int, int, int]]:
-        """What comes in, width inside, and stride of each; four times that width goes out."""
+        """Input width, inner width and stride of each block; its output is four inner widths."""
         found, channels = [], self.width
         for stage, count in enumerate(self.stages):
             for block in range(count):
@@ -59,7 +59,7 @@ class ResNet:
 
 
 class State(NamedTuple):
-    """What a step reads and writes."""
+    """Arguments and results of a step."""
 
     weights: Tree
     momentum: Tree
@@ -67,7 +67,7 @@ class State(NamedTuple):
 
 
 def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
-    """Of [batch, height, width, channels], as large as the input, or that over the stride."""
+    """Convolves [batch, height, width, channels]; the stride divides height and width."""
     return lax.conv_general_dilated(
         x,
         kernel.astype(x.dtype),
@@ -78,7 +78,7 @@ def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
 
 
 def normalize(x: jax.Array, w: Tree, running: Tree) -> tuple[jax.Array, Tree]:
-    """By mean and variance of the batch, and the running ones after it."""
+    """Normalizes by mean and variance of the batch; returns the running ones, too."""
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axis=(0, 1, 2))
     variance = jnp.mean(wide * wide, axis=(0, 1, 2)) - mean * mean

@@ -45,7 +45,7 @@ def arguments(mesh: AnyMesh) -> tuple[jax.ShapeDtypeStruct, dict[str, jax.ShapeD
 
 
 def normalize(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """By the root of the mean square, in float32."""
+    """Normalizes by the root of the mean square, in float32."""
     wide = x.astype(jnp.float32)
     wide *= lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + 1e-6)
     return wide.astype(x.dtype) * scale
@@ -82,7 +82,7 @@ def transformer_block_auto(mesh: AnyMesh) -> Program:
 
 @example(mesh=MESH, config=SLICE)
 def transformer_block_manual(mesh: AnyMesh) -> Program:
-    """The same block with its collectives written out."""
+    """The transformer block with its collectives written out."""
 
     def gather(x: jax.Array) -> jax.Array:
         return lax.all_gather(x, "model", axis=1, tiled=True)

@@ -43,11 +43,11 @@ class VisionTransformer:
 
     @property
     def patches(self) -> int:
-        """Of an image."""
+        """The number of patches of an image."""
         return (self.image // self.patch) ** 2
 
     def arguments(self, layout: Layout) -> Weights:
-        """All weights as arguments; those of the layers are stacked."""
+        """Returns the weights as arguments; those of the layers are stacked."""
         layers, width, hidden = self.layers, self.width, self.hidden
         heads = (layers, width, self.heads, self.head)
         of_width = Array((layers, width), (None, None))

@@ -105,7 +105,7 @@ __all__ = [
     "simulate",
 ]
 
-# By module: the names that it gives the package.
+# Names of the package by the module that defines them.
 _NAMES = {
     "advice": "Advice MemoryAdvice advise",
     "binary": "find_binary",

@@ -47,7 +47,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """What was tried; the shortest step comes first."""
+    """Variants of a program that were simulated, the shortest step first."""
 
     workload: str
     config: str
@@ -62,12 +62,12 @@ class Advice:
 
     @classmethod
     def from_json(cls, text: str) -> "Advice":
-        """What `tpusim advise --json` prints."""
+        """Reads what `tpusim advise --json` prints."""
         return _read(cls, text, _SCHEMA)
 
     @property
     def best(self) -> Variant | None:
-        """What a user can change that makes the step shortest; None if nothing does."""
+        """The change a user can make that shortens the step most; None if none does."""
         return next((v for v in self.variants if v.change <= -_SMALLEST_CHANGE), None)
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -117,7 +117,7 @@ class MemoryVariant:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAdvice:
-    """Of a program that needs more HBM than there is; what fits comes first, the shortest step."""
+    """Variants of a program that needs more HBM than there is: those that fit first, by step."""
 
     workload: str
     config: str
@@ -129,7 +129,7 @@ class MemoryAdvice:
 
     @classmethod
     def from_json(cls, text: str) -> "MemoryAdvice":
-        """What `tpusim advise --json` prints of such a program."""
+        """Reads what `tpusim advise --json` prints of a program that does not fit."""
         return _read(cls, text, _MEMORY_SCHEMA)
 
     @property

@@ -1,4 +1,4 @@
-"""What users give to the functions of this package, checked before anything is done with it.
+"""Checks of what users give to functions of this package, before anything is done with it.
 
 A complaint is one line that names the parameter, what was given and what is expected: a TypeError
 for a value of a wrong type, a ValueError for any other, each a tpusim.Error, too. What passes is
@@ -17,7 +17,7 @@ from typing import Any
 from tpusim.errors import ArgumentTypeError, ArgumentValueError
 
 _MOST_SHOWN = 60
-# What the simulator counts in.
+# The largest number the simulator counts to.
 _MOST = 2**63 - 1
 # Sizes of groups are written with so many digits at most.
 _SHARE_DIGITS = 15
@@ -27,7 +27,7 @@ _MOST_SHARES = 1.001
 
 _DAY = 86400 * 10**12  # in picoseconds
 
-# What may be said of a kernel, per call and device.
+# Figures that may be stated of a kernel, per call and device.
 KERNEL_FIGURES = ("flops", "transcendentals", "bytes_accessed", "remote_bytes")
 
 
@@ -162,13 +162,13 @@ def _setting(name: str, value: Any) -> str:
 
 
 def trip_counts(value: Any) -> dict[str, int]:
-    """How often loops run, by name or glob."""
+    """Checks trip counts: {name or glob of a loop: how often it runs}."""
     found = mapping("trip_counts", value, '{loop: count}, such as {"while.3": 10}')
     return {loop: whole(f"trip_counts: {loop}", count) for loop, count in found.items()}
 
 
 def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
-    """What kernels cost, by name or glob; a time is in picoseconds in the result."""
+    """Checks costs by kernel name or glob; "seconds" becomes "picoseconds" in the result."""
     figures = f"whole numbers of {', '.join(KERNEL_FIGURES)}, or seconds"
     expected = '{kernel: {"flops": 2000, "bytes_accessed": 1000}} or {kernel: {"seconds": 2e-6}}'
     costs = {}
@@ -195,7 +195,7 @@ def flag(parameter: str, value: Any) -> bool:
 
 
 def compiler_options(value: Any) -> dict[str, bool | int | float | str]:
-    """Of the TPU compiler, as `Lowered.compile` takes them."""
+    """Checks options of the TPU compiler, as `Lowered.compile` takes them."""
     expected = '{option: value}, such as {"xla_tpu_scoped_vmem_limit_kib": 65536}'
     options: dict[str, bool | int | float | str] = {}
     for name, of in mapping("compiler_options", value, expected).items():
@@ -211,7 +211,7 @@ def compiler_options(value: Any) -> dict[str, bool | int | float | str]:
 
 
 def picoseconds(parameter: str, seconds: Any) -> int:
-    """Of a duration in seconds."""
+    """Converts a duration in seconds to whole picoseconds."""
     expected = "a time in seconds, from 1e-12 to a day"
     found = round(number(parameter, seconds, expected) * 1e12)
     if not 1 <= found < _DAY:
@@ -336,7 +336,7 @@ def _share(size: float) -> str:
 
 
 def device_order(value: Any) -> str:
-    """Which device runs which partition; "" is none."""
+    """Checks which device runs which partition; returns the words of --device-order, or ""."""
     expected = '"ids", or the number of the device of each partition, such as [0, 1, 3, 2]'
     if isinstance(value, str):
         return text("device_order", value, expected, empty=True)
@@ -347,7 +347,7 @@ def device_order(value: Any) -> str:
 
 
 def coordinates(value: Any) -> list[tuple[int, ...]] | None:
-    """Where partitions run."""
+    """Checks the chip coordinates of partitions."""
     if value is None:
         return None
     expected = "(x, y[, z[, core[, slice]]]) for each partition, such as [(0, 0), (1, 0)]"
@@ -361,7 +361,7 @@ def coordinates(value: Any) -> list[tuple[int, ...]] | None:
 
 
 def fold(value: Any) -> str:
-    """Of --fold; "" is none."""
+    """Checks the value of --fold; "" leaves it out."""
     expected = '"auto", "on", "off" or "approximate"'
     if text("fold", value, expected, empty=True) not in ("", "auto", "on", "off", "approximate"):
         raise ArgumentValueError(wrong("fold", value, expected))

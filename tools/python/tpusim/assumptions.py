@@ -1,4 +1,4 @@
-"""What an export takes for granted or leaves out: lines that every report repeats."""
+"""Sentences on what an export assumes or leaves out; every report repeats them."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ class Assumptions:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All of them."""
+        """The sentences in the order in which they were added."""
         return tuple(self._sentences)
 
 
@@ -41,7 +41,7 @@ def is_users(frame: types.FrameType) -> bool:
 
 
 def is_users_file(file: str) -> bool:
-    """As `is_users`, of a source file."""
+    """Whether a source file is the user's own, by `is_users`."""
     ours = os.path.dirname(__file__) + os.sep
     return not file.startswith((ours, *jax_folders()))
 

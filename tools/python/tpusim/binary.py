@@ -1,4 +1,4 @@
-"""Where the simulator's binary is, without an import that the command `tpusim` does not need."""
+"""Finds the simulator's binary, with no import that the command `tpusim` does not need."""
 
 import os
 

@@ -74,7 +74,7 @@ class Reached:
 
 
 class Captured:
-    """What a capture block found; `workload` is set once the block has ended."""
+    """The call that a capture block found; `workload` is set once the block has ended."""
 
     def __init__(self) -> None:
         self.workload: Workload | None = None
@@ -197,7 +197,7 @@ def _comes_of(error: BaseException | None, stop: _Stop) -> bool:
 
 
 def _missed(function: str, captured: Captured) -> str:
-    """What was not called, and what was."""
+    """Returns a sentence on the function that was not called, and on those that were."""
     what = f"of {function!r}" if function else "of a jitted function"
     called = ", ".join(dict.fromkeys(map(str, captured.reached)))
     names = [name for reached in captured.reached for name in (reached.name, reached.place)]
@@ -207,7 +207,7 @@ def _missed(function: str, captured: Captured) -> str:
 
 
 def _show_devices(config: str) -> None:
-    """As many CPU devices as the slice has; has no effect once JAX has looked for devices."""
+    """Makes JAX show as many CPU devices as the slice has, unless it has looked for devices."""
     from tpusim.cpu_devices import at_least_cpu_devices
     from tpusim.slices import devices_of
 
@@ -216,7 +216,7 @@ def _show_devices(config: str) -> None:
 
 
 def _too_few_devices(config: str) -> str:
-    """What to do if the script may have failed for lack of devices."""
+    """Returns advice for a script that may have failed for lack of devices; "" if it has enough."""
     import jax
 
     from tpusim.cpu_devices import CPU_DEVICES
@@ -298,7 +298,7 @@ def _told(assumptions: "Assumptions") -> Iterator["LeftOut"]:
 
 
 def _explain_zeros(error: Exception) -> None:
-    """Why the script may have failed, if it has looked at what is not computed."""
+    """Adds why the script may have failed, if it has read elements that are not computed."""
     from tpusim.placeholders import looks
 
     if looks.first:

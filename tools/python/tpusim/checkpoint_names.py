@@ -19,7 +19,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 from tpusim.jax_internals import names
 
-# As in workloads/hlo/transforms/checkpoint_names.h.
+# Equal to the string in workloads/hlo/transforms/checkpoint_names.h.
 ATTRIBUTE = "tpusim.checkpoint_name"
 
 _kept: contextvars.ContextVar[bool] = contextvars.ContextVar("names are kept", default=False)
@@ -27,7 +27,7 @@ _kept: contextvars.ContextVar[bool] = contextvars.ContextVar("names are kept", d
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """What is traced and lowered for TPU in this block has its names."""
+    """Keeps names of `checkpoint_name` in what is traced and lowered for TPU in the block."""
     names.lower_names_for_tpu(_named, _kept.get)
     token = _kept.set(True)
     try:

@@ -32,7 +32,7 @@ class LeftOut:
         self._done: set[tuple[str, str, str]] = set()
 
     def look(self) -> None:
-        """For libraries that have been imported since."""
+        """Replaces the functions of libraries that have been imported since the last call."""
         for module, kind, name, result in _SAVING:
             loaded = sys.modules.get(module)
             if loaded is None or (module, kind, name) in self._done:

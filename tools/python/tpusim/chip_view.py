@@ -1,4 +1,4 @@
-"""What a program sees of the devices while it is exported: the chip of the config, not a CPU.
+"""Shows a program the chip of the config, not a CPU, while it is exported.
 
 Programs choose block sizes by the kind of device, and kernels or attention by the platform. While
 the step is traced they get the answers that they would get on the slice:
@@ -32,7 +32,7 @@ from tpusim.assumptions import Assumptions, is_users, users_place
 from tpusim.jax_internals import devices as jax_devices
 from tpusim.slices import devices_of, slices_of
 
-# What JAX calls the chips, and how many TensorCores it sees in a device.
+# Names of chips in JAX, and how many TensorCores it sees in a device.
 DEVICE_KINDS = {
     "v2": ("TPU v2", 1),
     "v3": ("TPU v3", 1),
@@ -68,7 +68,7 @@ def chip_of(config: str) -> str:
 
 
 class _View:
-    """What is asked is answered by, until the block ends."""
+    """The chip and assumptions that answer a program's questions until the block ends."""
 
     def __init__(self, config: str, assumptions: Assumptions, as_tpu: bool):
         self.kind, self.cores = DEVICE_KINDS.get(chip_of(config), ("", 0))

@@ -62,7 +62,7 @@ def _row(report: Report, fastest: float) -> dict[str, object]:
 
 
 def _names(reports: Sequence[Report]) -> list[str]:
-    """What tells them apart; equal ones are numbered."""
+    """Returns names that tell the reports apart; equal ones are numbered."""
     names: dict[str, None] = {}
     for report in reports:
         name = first = f"{report.workload} on {report.config}"

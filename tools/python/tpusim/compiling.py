@@ -29,7 +29,7 @@ from tpusim.workload import (
     Workload,
 )
 
-# Where compiled modules are kept, if they are; another form has other names.
+# The folder of compiled modules that are kept, if any; files of another format differ by name.
 _folder: pathlib.Path | None = None
 _FORM = 1
 _ID = 5  # Of an HloModuleProto.
@@ -102,7 +102,7 @@ def _kept_in(lowered: Any, given: Any) -> pathlib.Path | None:
 def module_of(
     compiled: jax.stages.Compiled,
 ) -> tuple[bytes, list[Any], tuple[MeshAxis, ...], Compilation]:
-    """Of a program that is compiled already: its module, devices, mesh, how it was compiled."""
+    """Returns module, devices, mesh and compilation of a program that is compiled already."""
     devices, mesh = _devices(compiled)
     platforms = sorted({device.platform for device in devices})
     if platforms and platforms != ["tpu"]:

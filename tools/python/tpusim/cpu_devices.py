@@ -2,7 +2,7 @@
 
 import os
 
-# Of XLA_FLAGS.
+# The flag in XLA_FLAGS.
 CPU_DEVICES = "--xla_force_host_platform_device_count"
 # They are cheap up to about here; larger meshes want an AbstractMesh.
 MOST_FORCED_DEVICES = 1024
@@ -15,7 +15,7 @@ def force_cpu_devices(count: int) -> None:
 
 
 def at_least_cpu_devices(count: int) -> None:
-    """As many CPU devices, where JAX shows those of the CPU, unless more are asked for."""
+    """Makes JAX show so many CPU devices where CPUs are its platform, or more if XLA_FLAGS does."""
     flags = os.environ.get("XLA_FLAGS", "").split()
     asked = [f.partition("=")[2] for f in flags if f.startswith(f"{CPU_DEVICES}=")]
     # What is no number JAX itself refuses.

@@ -376,14 +376,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _exit_code(error: Exception) -> int:
-    """Of the script if it has ended by itself and says that it failed."""
+    """Returns the exit code of a script that ended by itself with a failure; 1 otherwise."""
     end = error.__cause__
     code = end.code if isinstance(end, SystemExit) else None
     return code if isinstance(code, int) and code != 0 else 1
 
 
 def _is_read(stream: TextIO) -> bool:
-    """Whether somebody still reads it: `... | head -1` does not."""
+    """Whether a process still reads the stream: `... | head -1` does not."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), select.POLLOUT)
@@ -411,7 +411,7 @@ class _CallableModule(types.ModuleType):
         return export(*args, **kwargs)
 
 
-# Of the call, for `inspect.signature(tpusim.export)`.
+# `inspect.signature(tpusim.export)` reads it.
 __signature__ = inspect.signature(export)
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
 frames.leave_out(os.path.dirname(__file__))
 
-# What was traced before saw other devices and has its callbacks: with this it is traced anew.
+# A context of its own: what was traced before, for other devices and callbacks, is traced anew.
 _tracing = jax.make_user_context()
 
 # Fields of HloModuleProto.
@@ -43,7 +43,7 @@ def exported(
     keyword_arguments: Mapping[str, Any],
     **options: Any,
 ) -> Workload:
-    """Of a function, jitted or not, or of a program that JAX has compiled for TPUs."""
+    """Exports a function, jitted or not, or a program that JAX has compiled for TPUs."""
     if not isinstance(function, jax.stages.Compiled):
         return workload_of(traceable(function), arguments, keyword_arguments, **options)
     of_function = ("arguments", arguments), ("keyword_arguments", keyword_arguments)
@@ -68,7 +68,7 @@ def workload_of(
     compiled: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Workload:
-    """What `tpusim.export` makes; `jitted` is anything with a `trace` like that of `jax.jit`.
+    """Exports `jitted`, which is anything with a `trace` like that of `jax.jit`.
 
     `assumptions` are those that led here; what this assumes is added to them.
     """
@@ -154,7 +154,7 @@ def _of_compiled(
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: KernelCosts | None = None,
 ) -> Workload:
-    """Of a program that JAX has compiled, by the name of its module if it is given none."""
+    """Exports a program that JAX has compiled, by default under the name of its module."""
     config = checks.config(config)
     name = checks.text("name", name, empty=True)
     places = checks.coordinates(coordinates)
@@ -219,7 +219,7 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
 
 
 def _stated(costs: _Costs) -> tuple[KernelCost, ...]:
-    """Of opaque kernels. Of others nothing is said: Pallas kernels are in the module."""
+    """Costs of opaque kernels as messages of the workload; Pallas kernels need none."""
     return tuple(KernelCost(kernel, **cost) for kernel, cost in costs.items())
 
 
@@ -256,7 +256,7 @@ def _memory_kinds(shardings: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _default_memory_kind(sharding: Any) -> str:
-    """What the sharding's devices call their own memory; a CPU device has another word for it."""
+    """Returns the name that the sharding's devices have for their own memory."""
     if isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh):
         return "device"
     return min(sharding.device_set, key=lambda d: d.id).default_memory().kind

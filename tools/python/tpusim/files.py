@@ -47,7 +47,7 @@ def path_of(value: Any, parameter: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file; tpusim.Error if it cannot be read."""
+    """Reads a file; tpusim.Error if it cannot be read."""
     name = path_of(path, "path")
     try:
         return pathlib.Path(name).read_bytes()
@@ -56,7 +56,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def compressed(data: bytes) -> str:
-    """What to do about bytes that are compressed; "" if they are not."""
+    """Returns what to do about compressed bytes; "" if they are not compressed."""
     return "it is compressed with gzip; unpack it" if data.startswith(_GZIP) else ""
 
 

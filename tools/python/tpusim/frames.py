@@ -71,5 +71,5 @@ def where(report: ReportFields, by: str) -> "pandas.DataFrame":
 
 
 def links(report: ReportFields) -> "pandas.DataFrame":
-    """All links of the slice."""
+    """A table of the links of the slice."""
     return _frame(LinkRecord, report.link_records)

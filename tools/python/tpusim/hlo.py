@@ -21,7 +21,7 @@ _BITS = {
     **{28: 8, 29: 8, 33: 8},
 }
 _TUPLE, _TOKEN = 13, 17
-# Of HloInstructionProto.
+# Field numbers of HloInstructionProto.
 _METADATA, _LITERAL, _DOT, _RAGGED_DOT, _PAIRS = 7, 8, 30, 90, 52
 _GROUPS, _GROUP_LISTS, _IOTA_GROUPS, _MESH_GROUPS = 49, 87, 92, 93
 
@@ -61,7 +61,7 @@ class Shape:
 
     @classmethod
     def parse(cls, data: bytes) -> "Shape":
-        """Of a ShapeProto."""
+        """Parses a ShapeProto."""
         fields = wire.parse(data)
         parts = tuple(map(cls.parse, wire.all_bytes(fields, 4)))
         layout = wire.parse(wire.last_bytes(fields, 5))
@@ -92,7 +92,7 @@ class Instruction:
 
     @property
     def op_name(self) -> str:
-        """Where JAX says it comes from."""
+        """The name that JAX gave the operation."""
         return wire.text(wire.parse(wire.last_bytes(self.fields, _METADATA)), 2)
 
     def replica_groups(self) -> list[list[int]]:
@@ -100,12 +100,12 @@ class Instruction:
         return replica_groups(self.fields) or []
 
     def source_target_pairs(self) -> list[tuple[int, int]]:
-        """Of a collective-permute."""
+        """Source and target device of each pair of a collective-permute."""
         pairs = map(wire.parse, wire.all_bytes(self.fields, _PAIRS))
         return [(wire.number_of(p, 1), wire.number_of(p, 2)) for p in pairs]
 
     def contracting_dims(self) -> list[int]:
-        """Of the left operand of a dot or ragged-dot."""
+        """Contracting dimensions of the left operand of a dot or ragged-dot."""
         numbers = wire.last_bytes(self.fields, _DOT)
         if self.opcode == "ragged-dot":
             numbers = wire.last_bytes(wire.parse(wire.last_bytes(self.fields, _RAGGED_DOT)), 1)
@@ -169,7 +169,7 @@ class Module:
                 )
 
     def trip_count(self, computation: Computation, loop: Instruction) -> int | None:
-        """Of a loop that counts by one up to a constant; None for any other."""
+        """Returns the trip count of a loop that counts by one to a constant, else None."""
         condition = self.computations[loop.called[1]]
         compare = condition.root
         if compare.opcode != "compare":
@@ -188,7 +188,7 @@ class Module:
 
 
 def replica_groups(fields: list[wire.Field]) -> list[list[int]] | None:
-    """Of an instruction, from whichever of the four fields has them; None if none has."""
+    """Reads replica groups from whichever of four fields has them; None if none has."""
     for data in wire.all_bytes(fields, _MESH_GROUPS):
         return _mesh_axes_groups(wire.parse(data))
     for data in wire.all_bytes(fields, _IOTA_GROUPS):

@@ -29,7 +29,7 @@ from tpusim.source_files import relative
 
 # Results of operations outside of any jit that are computed at once, as JAX does.
 _MOST_BYTES_AT_ONCE = 1 << 20
-# What spaces of memory that have no device are called on one.
+# Memory kinds on a device for memory spaces that name no device.
 _MEMORY_KINDS = {"Device": "device", "Host": "pinned_host"}
 
 
@@ -45,7 +45,7 @@ class Call:
 
 
 class _Local(threading.local):
-    """What one thread is at."""
+    """The state of interception in one thread."""
 
     # The program of the call that it infers, and whether it is a user's.
     latest: tuple[Any, bool] = (None, False)
@@ -207,7 +207,7 @@ def _answer(origin: Origin) -> list[Any]:
 
 
 def _stated(primitive: Any, params: dict[str, Any]) -> list[Any]:
-    """Where an operation says that its result is."""
+    """Returns the shardings that an operation states for its results."""
     return [params["sharding"]] if primitive.name == "sharding_constraint" else []
 
 
@@ -267,7 +267,7 @@ def _is_array_type(aval: Any) -> bool:
 
 
 def _looked_at(value: Any) -> Any:
-    """What a placeholder looks like."""
+    """Returns the elements of a placeholder as the script may read them."""
     placeholder = placeholder_of(value)
     if placeholder is None:
         return value

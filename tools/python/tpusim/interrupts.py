@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 def heeded() -> Iterator[Callable[[], None]]:
     """An interrupt ends the block, be it at its end, or where it calls what this yields.
 
-    Without effect outside of the main thread, and where interrupts are somebody else's.
+    It has no effect outside of the main thread, and where the script has a handler of its own.
     """
     interrupted = False
 
@@ -45,7 +45,7 @@ def heeded() -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """What Python does at an interrupt, or at a request to end, it does at the end of the block."""
+    """Delays handlers of interrupts and of requests to end until the block is over."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,8 @@
-"""Where results of calls that are not executed would be: their shardings.
+"""Shardings that results of calls would have, for calls that are not executed.
 
-Of what is on one device this is plain, and of what the call states. The rest is up to XLA: the
-program of the call is lowered and its shardings are propagated, once for equal calls, and only when
-somebody asks for it.
+Results on one device, and results whose sharding the call states, need no more. Shardings of others
+are up to XLA: the program of the call is lowered and its shardings are propagated, once for equal
+calls, and only when the script asks for one.
 """
 
 from collections.abc import Hashable
@@ -15,7 +15,7 @@ from tpusim.jax_internals import array_types, jaxprs, lowering, meshes
 from tpusim.pausing import paused
 from tpusim.placeholders import Origin, placeholder_of, placing
 
-# By function and arguments: the shardings, and whether they are committed.
+# Shardings by function and arguments, and whether results are committed.
 _found: dict[Hashable, tuple[list[Any], bool]] = {}
 # Calls in a chain whose shardings nobody has asked for.
 _MOST_UNPLACED = 32
@@ -24,7 +24,7 @@ PLACING = frozenset({"sharding_constraint", "shard_map", "reshard", "mesh_cast",
 
 
 def shardings(origin: Origin) -> list[Any]:
-    """Of each result."""
+    """Returns the sharding of each result."""
     # A stack of its own: chains of steps are as long as a script's loop.
     stack = [origin]
     while stack:

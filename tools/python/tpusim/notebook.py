@@ -1,4 +1,4 @@
-"""How a report looks in a notebook: key figures, where the step goes, why what is exposed is.
+"""The HTML of a report in a notebook: key figures, the step by operation, exposed collectives.
 
 Every moment of the step is in one row of the operations, and the last row has those that are not
 shown: their shares add up to 100 %.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class _Depth(threading.local):
-    """How many such blocks one thread is in."""
+    """The number of nested blocks of one thread."""
 
     value = 0
 

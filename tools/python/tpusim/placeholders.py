@@ -33,7 +33,7 @@ from tpusim.source_files import relative
 
 Execute = Callable[[Sequence[Any]], Sequence[Any]]
 
-# What is executed for a look: bytes of all results together, and how many operations.
+# Limits of what is executed for elements: bytes of all results together, and operations.
 MOST_BYTES_OF_A_LOOK = 1 << 26
 _MOST_OPERATIONS = 256
 # A program holds constants whole, and its text several times as much.
@@ -46,7 +46,7 @@ _looking = threading.RLock()
 
 
 class Looks:
-    """Where a script has looked at elements that are not known."""
+    """Called about elements that a script reads and that no computation has made."""
 
     def __init__(self) -> None:
         # Blocks in which zeros stand for them; outside they are an error.
@@ -57,7 +57,7 @@ class Looks:
         self.replaced: Callable[[str], None] = lambda what: None
 
     def at_unknown(self) -> None:
-        """Somebody looks."""
+        """Called when the script reads an element whose value is unknown."""
         if not self.blocks:
             raise CaptureError(
                 "tpusim.capture: this array was made inside of the block, where no jitted function "
@@ -70,7 +70,7 @@ looks = Looks()
 
 
 class Placing:
-    """What finds where results would be: set by layouts.py, which knows of placeholders."""
+    """The function that finds shardings of results; layouts.py sets it."""
 
     shardings: Callable[["Origin"], list[Any]]  # of each result
 
@@ -135,12 +135,12 @@ class Origin:
                 yield placeholder.origin
 
     def nbytes(self) -> int:
-        """Of all results."""
+        """Bytes of all results together."""
         return sum(bytes_of(aval) for aval in self.avals)
 
 
 def _kept(argument: Any, only_described: bool) -> Any:
-    """What a call holds of an argument; scripts fill the same buffer with the next batch."""
+    """Returns the argument as a call keeps it; scripts refill buffers with the next batch."""
     if not isinstance(argument, np.ndarray):
         return argument
     if only_described:
@@ -157,7 +157,7 @@ def placeholder_of(value: Any) -> "Placeholder | None":
 
 
 def bytes_of(aval: Any) -> int:
-    """Of an array of that type."""
+    """Returns the bytes of an array of that type."""
     return math.prod(aval.shape) * max(1, aval.dtype.itemsize)
 
 
@@ -200,7 +200,7 @@ def elements(origin: Origin, most_bytes: int = MOST_BYTES_OF_A_LOOK) -> list[Any
 
 
 def _to_execute(origin: Origin, most_bytes: int) -> list[Origin] | None:
-    """What has to be executed, in order; None if it is too much, or not to be executed at all."""
+    """Returns the calls to execute, in order; None if they are too many or must not be executed."""
     order: list[Origin] = []
     seen: set[int] = set()
     stack = [(origin, False)]
@@ -272,7 +272,7 @@ class Placeholder(jax.Array):
     itemsize = property(lambda self: self.described.dtype.itemsize)
     nbytes = property(lambda self: bytes_of(self.described))
 
-    # Where it would be.
+    # The sharding that the call states, if any.
 
     @property
     def aval(self) -> Any:
@@ -283,7 +283,7 @@ class Placeholder(jax.Array):
 
     @property
     def sharding(self) -> Any:
-        """As XLA gives it to the result of the call."""
+        """The sharding that XLA gives this result of the call."""
         return placing.shardings(self.origin)[self.index]
 
     @property
@@ -308,7 +308,7 @@ class Placeholder(jax.Array):
         return jax.experimental.layout.Format(None, self.sharding)
 
     def devices(self) -> set[Any]:
-        """All that it is on."""
+        """The devices that hold a part of the array."""
         return set(self.sharding.device_set)
 
     is_fully_addressable = property(lambda self: self.sharding.is_fully_addressable)
@@ -339,7 +339,7 @@ class Placeholder(jax.Array):
     global_shards = addressable_shards
 
     def addressable_data(self, index: int) -> "Placeholder":
-        """Of one device."""
+        """Returns the part of one device."""
         return self.addressable_shards[index].data
 
     # Nothing to wait for, nothing to give back.
@@ -359,7 +359,7 @@ class Placeholder(jax.Array):
         """There is nothing to delete."""
 
     def is_ready(self) -> bool:
-        """As ready as it gets."""
+        """Returns True: there is no computation to wait for."""
         return True
 
     def on_device_size_in_bytes(self) -> int:
@@ -431,7 +431,7 @@ class Placeholder(jax.Array):
         return self._value.tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
-        """All elements."""
+        """Returns the bytes of all elements."""
         return self._value.tobytes(order)
 
     def __str__(self) -> str:
@@ -484,13 +484,13 @@ class Placeholder(jax.Array):
         return self._real().__dlpack_device__()
 
     def unsafe_buffer_pointer(self) -> int:
-        """Of zeros that nothing else holds."""
+        """Returns the address of zeros that no other object holds."""
         return self._real().unsafe_buffer_pointer()
 
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """What one device holds, as `jax.Shard` says it."""
+    """The part of an array on one device, like `jax.Shard`."""
 
     device: Any
     index: Any
@@ -509,12 +509,12 @@ def users_line() -> str:
 
 
 def _executable(placeholder: Placeholder) -> Any:
-    """For JAX to execute with."""
+    """Returns an argument that JAX can execute with."""
     return placeholder._seen()[0]
 
 
 def _constant(placeholder: Placeholder) -> np.ndarray:
-    """For a function that closes over it."""
+    """Returns the constant for a function that closes over the placeholder."""
     if placeholder.nbytes > _MOST_BYTES_OF_A_CONSTANT:
         raise CaptureError(
             f"tpusim.capture: the function closes over an array of {placeholder.nbytes} bytes "

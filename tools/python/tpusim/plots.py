@@ -26,7 +26,7 @@ TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 def new_axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -> Any:
-    """Those given, or new ones of that size in inches."""
+    """Returns the axes given, or new ones of that size in inches."""
     if axes is not None:
         return axes
     pyplot = optional.require("matplotlib.pyplot", "a plot")

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# What JSON calls the types that values of it have in Python.
+# Names in JSON of Python's types.
 _JSON_NAMES = {
     dict: "an object",
     list: "a list",

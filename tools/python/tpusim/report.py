@@ -33,7 +33,7 @@ SCHEMA = "tpusim.report/1"
 
 
 class Simulation(Protocol):
-    """What can simulate the step again, to find out more than a report has."""
+    """Simulates a step again, for what its report does not have."""
 
     def write_trace(self, path: str | os.PathLike[str], report: "Report") -> None:
         """Writes the trace of what `report` reports."""
@@ -42,7 +42,7 @@ class Simulation(Protocol):
         """Writes the page for a browser of what `report` reports."""
 
     def timeline(self, chip: int, report: "Report") -> "Timeline":
-        """What one chip did."""
+        """Returns the timeline of one chip."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -133,11 +133,11 @@ class Report(ReportFields):
         return frames.links(self)
 
     def where(self, by: str = "scope") -> "pandas.DataFrame":
-        """Where the step goes, by "op", "scope", "source", "category", "collective" or "path"."""
+        """Tables the step by "op", "scope", "source", "category", "collective" or "path"."""
         return frames.where(self, by)
 
     def timeline(self, chip: int = 0) -> "Timeline":
-        """What one chip did when (simulates again)."""
+        """Returns the timeline of one chip (simulates again)."""
         return self._simulation_of("a timeline").timeline(checks.chip(chip), self)
 
     def plot_timeline(

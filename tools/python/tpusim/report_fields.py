@@ -1,4 +1,4 @@
-"""What the report of `tpusim run --report` says, field by field, under the same names.
+"""Classes of the report of `tpusim run --report`, with the names of its fields.
 
 This file is the one place in Python that knows them. Units are in the names: `_ns` are nanoseconds.
 Figures are of one device, the one that finishes last, except links and what counts the whole slice.
@@ -24,7 +24,7 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True)
 class ErrorBar:
-    """How far simulations of this kind of program were from measurements on this chip."""
+    """Errors of simulations of this kind of program against measurements on this chip."""
 
     chip: str
     kind: str  # "training", "inference", "matmul", "collective"; "": of none that was measured
@@ -37,7 +37,7 @@ class ErrorBar:
 
 @dataclasses.dataclass(frozen=True)
 class CriticalPath:
-    """What passes the time of the step on its critical path; the parts add up to the step."""
+    """Critical path, by resource, in nanoseconds; the parts add up to the step."""
 
     mxu: float
     vpu: float
@@ -116,7 +116,7 @@ class CollectiveRecord:
 
 @dataclasses.dataclass(frozen=True)
 class StatedConstraint:
-    """What `tpusim run --constrain` takes: `VALUE[,VALUE...]=P('x', None)`."""
+    """A constraint as `tpusim run --constrain` takes it: `VALUE[,VALUE...]=P('x', None)`."""
 
     constrain: str
     of_result: bool  # of the operation that wants the value otherwise, not of the value
@@ -124,7 +124,7 @@ class StatedConstraint:
 
 @dataclasses.dataclass(frozen=True)
 class DecisionRecord:
-    """What a stage of the compiler decided, assumed or warns of, and why."""
+    """A decision, assumption or warning of a stage of the compiler, and why."""
 
     reason: str  # an id: "fusion.inlined"
     action: str  # "changed", "kept", "limited", "assumed", "warned"
@@ -154,7 +154,7 @@ class ReshardSite:
     to: str
     why: str  # which axes, and the arguments or constraints that they come from
     value_bytes: int
-    # Of the user's result, if it has the dimension but not the axes that split it; else 0.
+    # Bytes of the user's result, if it has the dimension but not the axes that split it; else 0.
     result_that_lost_it_bytes: int
     bytes: int  # that a device receives each time, times links
     order: int  # among all of the program
@@ -167,7 +167,7 @@ class ReshardSite:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryOwner:
-    """What kind of arrays HBM holds at the peak: parameters, saved activations, ..."""
+    """Bytes of one kind of arrays in HBM at the peak: parameters, saved activations, ..."""
 
     owner: str
     bytes: int
@@ -189,7 +189,7 @@ class ArrayRecord:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAtPeak:
-    """What HBM holds when a device needs most of it."""
+    """Contents of HBM when a device needs most of it."""
 
     time_ns: float
     operation: str
@@ -200,7 +200,7 @@ class MemoryAtPeak:
 
 @dataclasses.dataclass(frozen=True)
 class VmemAtPeak:
-    """What VMEM holds when a device has most of it in use."""
+    """Contents of VMEM when a device has most of it in use."""
 
     bytes: int  # arrays and windows, without holes between arrays
     capacity_bytes: int  # of all cores of the device
@@ -211,7 +211,7 @@ class VmemAtPeak:
 
 @dataclasses.dataclass(frozen=True)
 class LinkRecord:
-    """What left a chip in one direction."""
+    """Bytes that left a chip in one direction."""
 
     chip: int
     direction: str
@@ -229,7 +229,7 @@ class FoldingStep:
 
 @dataclasses.dataclass(frozen=True)
 class Folding:
-    """How devices that do the same were simulated once."""
+    """Folding: how many of equal devices were simulated."""
 
     device_classes: int
     simulations: int
@@ -250,7 +250,7 @@ class RollupRow:
     share: float  # of the step
     compute_ns: float
     exposed_ns: float
-    category: str = ""  # by op; by path: what passes the time
+    category: str = ""  # by op; by path: the resource
     source: str = ""  # by op
     total_ns: float = 0  # by scope: with the scopes inside
     in_flight_ns: float = 0  # by collective
@@ -260,7 +260,7 @@ class RollupRow:
 
 @dataclasses.dataclass(frozen=True)
 class Rollup:
-    """Where the step goes, told in several ways; the rows of each add up to the step."""
+    """The time of the step by several keys; the rows of each add up to the step."""
 
     op: tuple[RollupRow, ...]
     scope: tuple[RollupRow, ...]
@@ -315,6 +315,6 @@ class ReportFields:
     )
     error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
     vmem_at_peak: VmemAtPeak = VmemAtPeak(0, 0, "", 0, ())  # what VMEM holds when it is fullest
-    # What made the report; the same step is the same, whatever the command was.
+    # The version that made the report; reports of one step are equal whatever the command was.
     tpusim_version: str = dataclasses.field(default="", compare=False)
     command_line: tuple[str, ...] = dataclasses.field(default=(), compare=False)

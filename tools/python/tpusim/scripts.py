@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from tpusim.errors import Error
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
-# What absl's flags are used by: the modules themselves, `FLAGS`, and what `DEFINE_...` returns.
+# Modules through which absl's flags are read: `FLAGS`, and what `DEFINE_...` returns.
 _ABSL_MODULES = ("absl.flags", "absl.app")
 _ABSL_TYPES = ("FlagValues", "FlagHolder")
 
@@ -91,7 +91,7 @@ def _is_plumbing(file: str) -> bool:
 
 
 def _name_of(path: pathlib.Path) -> str:
-    """That of the file, unless another module has it: `json.py` must not stand for Python's."""
+    """Returns the file's name, unless a module has it: `json.py` must not replace Python's."""
     name = path.stem
     while name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path):
         name += "_"

@@ -46,7 +46,7 @@ class Constraint:
 
     @property
     def spec(self) -> "jax.sharding.PartitionSpec":
-        """The same for JAX."""
+        """The PartitionSpec in JAX's own type."""
         return _spec(self.dims)
 
 
@@ -105,7 +105,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """What became of the choices of mesh and decisions, and of those that were compiled.
+    """Counts of mesh-and-decision choices by outcome, and of those that were compiled.
 
     The five after `choices` add up to it. A choice that is compiled is so with every way to settle
     its conflicts: the others count these.
@@ -113,7 +113,7 @@ class Counts:
 
     choices: int
     impossible: int
-    """An argument would have an axis twice."""
+    """Invalid: one mesh axis on two dimensions of an array."""
     excluded_by_memory: int
     """The arguments alone do not fit."""
     excluded_by_rates: int
@@ -147,7 +147,7 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class FoundShardings:
-    """What a search for shardings has found on one slice."""
+    """Results of a search for shardings on one slice."""
 
     config: str
     chips: int
@@ -169,14 +169,14 @@ class FoundShardings:
     """Of the best, where a price is given."""
     shortest: str = dataclasses.field(default="found", metadata=records.key("best"))
     """Whose step `best` is: "found", or "as_it_is"."""
-    # What can simulate it.
+    # Simulates the program that was searched.
     simulation: Simulation | None = dataclasses.field(
         default=None, compare=False, metadata=records.NO_KEY
     )
 
     @classmethod
     def from_json(cls, text: str, simulation: Simulation | None = None) -> "FoundShardings":
-        """What `tpusim shard --json` prints of one slice; tpusim.Error if it is something else."""
+        """Reads what `tpusim shard --json` prints of one slice; tpusim.Error if it cannot."""
         if not isinstance(text, str):
             raise ArgumentTypeError(
                 f"FoundShardings.from_json: text: {type(text).__name__}: expected a str"
@@ -299,7 +299,7 @@ def shard(
         print(found.python)
 
     Args:
-      program: as for `tpusim.simulate`. Its own shardings count only as what is looked at first.
+      program: as for `tpusim.simulate`. Its own shardings are simulated first, no more.
       *arguments: of a function, what it would be called with; they need no shardings.
       config: the slice, as for `tpusim.simulate`.
       axes: names of the axes that meshes have; by default the program's, and two at least.
@@ -323,7 +323,7 @@ def shard(
         there.
       jobs: how many processes work; by default as many as there are processors.
       **keywords: more arguments of `tpusim.simulate`, except `shardings`. With `mesh` no other mesh
-        is looked at; `constraints` hold beside those that are found.
+        is tried; `constraints` hold beside those that are found.
 
     Returns:
       What was found, the shortest step first, and how much shorter any other choice may be.

@@ -112,7 +112,7 @@ def simulation_of(
     config: str | os.PathLike[str],
     **of_run: Any,
 ) -> Simulation:
-    """What `simulate` runs, of the same arguments."""
+    """Returns the simulation that `simulate` runs with these arguments."""
     of_function = {
         "arguments": tuple(arguments),
         "keyword_arguments": checks.mapping(
@@ -207,7 +207,7 @@ def words_of(
 
 
 def _kernel_words(costs: Mapping[str, Mapping[str, float]] | None) -> list[str]:
-    """For a file only what the command line can say."""
+    """Returns options for kernel costs of a file; some figures have no option."""
     words = []
     for kernel, cost in checks.kernel_costs(costs).items():
         unknown = sorted(cost.keys() - {"flops", "bytes_accessed", "picoseconds"})

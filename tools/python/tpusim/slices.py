@@ -1,4 +1,4 @@
-"""What the name of a slice says: its chip, and how many devices it has."""
+"""Parses names of slices: chip and number of devices."""
 
 import dataclasses
 import math
@@ -14,18 +14,18 @@ _CLOUD_CHIPS = {"v5litepod": "v5e"}
 
 @dataclasses.dataclass(frozen=True)
 class SliceName:
-    """What is said by "v5e-4x2", "2x(v5p-4x4x4)" or "v4-32"."""
+    """The parts of a name such as "v5e-4x2", "2x(v5p-4x4x4)" or "v4-32"."""
 
     chip: str
     chips: int
-    # Of one slice, in chips; none if only their number is named.
+    # Extents of one slice, in chips; none if only their number is named.
     extents: tuple[int, ...] = ()
     slices: int = 1
     twisted: bool = False
 
     @property
     def devices(self) -> int:
-        """As many as JAX counts."""
+        """The number of devices that JAX counts."""
         return self.chips * (2 if self.chip in _TWO_DEVICES_PER_CHIP else 1)
 
 
@@ -45,7 +45,7 @@ def parse(config: str) -> SliceName | None:
 
 
 def slices_of(config: str) -> int:
-    """How many slices a name like "2x(v5p-4x4x4)" has; 1 for any other name."""
+    """Returns the number of slices in a name like "2x(v5p-4x4x4)"; 1 for any other name."""
     match = re.match(r"(\d+)x\(", config)
     return int(match[1]) if match else 1
 

@@ -1,4 +1,4 @@
-"""Which source files are the user's own and which belong to packages.
+"""Tells source files of the user from those of packages.
 
 A package is in a folder that Python has for them (that of the environment, or the user's), or has a
 distribution elsewhere that lists its files (`pip install --target`, another environment on
@@ -16,7 +16,7 @@ import sysconfig
 
 from tpusim import wire
 
-# Of HloModuleProto and of its StackFrameIndexProto.
+# Field numbers of HloModuleProto and of its StackFrameIndexProto.
 _STACK_FRAME_INDEX, _FILE_NAMES = 17, 1
 
 
@@ -36,7 +36,7 @@ def relative(file: str) -> str:
 
 
 def library_files(module: bytes) -> tuple[str, ...]:
-    """Those of a serialized HloModuleProto's source files that are installed packages'.
+    """Returns the source files of a serialized HloModuleProto that belong to packages.
 
     Names are as the module has them: relative to the working directory or to where packages are.
     """
@@ -62,7 +62,7 @@ def is_installed(file: str) -> bool:
 
 @functools.cache
 def jax_folders() -> tuple[str, ...]:
-    """Those of JAX's own packages, wherever they are."""
+    """Returns the folders of JAX's own packages."""
     specs = [importlib.util.find_spec(package) for package in ("jax", "jaxlib")]
     return tuple(os.path.dirname(s.origin) + os.sep for s in specs if s and s.origin)
 
@@ -75,14 +75,14 @@ def _installed() -> tuple[str, ...]:
 
 
 def _environments() -> list[str]:
-    """Where Python looks for packages that are installed."""
+    """Returns the folders in which Python looks for installed packages."""
     folders = [sysconfig.get_path(p) for p in ("purelib", "platlib")]
     return [*folders, *site.getsitepackages(), site.getusersitepackages()]
 
 
 @functools.cache
 def _elsewhere() -> dict[str, frozenset[str]]:
-    """By folder: the first parts of the files that distributions outside of environments list."""
+    """First parts of the files that distributions outside of environments list, by folder."""
     found: dict[str, set[str]] = {}
     for distribution in importlib.metadata.distributions():
         folder = os.path.realpath(str(distribution.locate_file("")))

@@ -40,7 +40,7 @@ class Track:
 
 @dataclasses.dataclass(frozen=True)
 class Timeline:
-    """All tracks, in the order in which the trace shows them."""
+    """The tracks of a trace, in the order in which it shows them."""
 
     tracks: tuple[Track, ...]
 

@@ -25,7 +25,7 @@ from tpusim.errors import ArgumentValueError, Error
 from tpusim.jax_internals.tested import TESTED
 from tpusim.workload import DeviceCoordinates
 
-# What libtpu calls the chips that it describes.
+# Names of chips in libtpu.
 _NAMES = {chip: chip for chip in ("v2", "v3", "v4", "v5e", "v5p", "v6e")} | {"v7x": "tpu7x"}
 # Two TensorCores are one device of JAX, which is an option there.
 _MEGACORE = {"v4": "megacore"}
@@ -51,11 +51,11 @@ class Topology:
 
     @property
     def name(self) -> str:
-        """As libtpu has it, "v5e:4x2"."""
+        """The name that libtpu has for it, "v5e:4x2"."""
         return f"{_NAMES[self.chip]}:{'x'.join(map(str, self.extents))}"
 
     def options(self) -> dict[str, Any]:
-        """What has to be said beside the name."""
+        """Options of libtpu that the name does not imply."""
         options: dict[str, Any] = {}
         extents = (*self.extents, 1, 1)[:3]
         if any(extent % host for extent, host in zip(extents, _HOST, strict=True)):
@@ -83,7 +83,7 @@ def require_libtpu() -> str:
 
 
 def topology_of(config: str) -> Topology:
-    """Of the name of a slice or of a configuration file."""
+    """Returns the topology of a slice by its name, or by a configuration file."""
     if not config:
         expected = 'the slice to compile for, such as "v5e-4x2"'
         raise ArgumentValueError(checks.wrong("config", config, f"{expected}, as compiled=True"))
@@ -119,7 +119,7 @@ def _name_in_file(config: str) -> str:
 
 
 def _most_compact(chip: str, chips: int) -> tuple[int, ...]:
-    """Of the slices with so many chips the one that Cloud TPU's names mean (cloud_names.h)."""
+    """Returns the extents that Cloud TPU's names mean for so many chips (cloud_names.h)."""
     listed = json.loads(runner.execute(["configs", chip, "--json"]))["chips"][0]["slices"]
     shapes = [tuple(map(int, shape.split("x"))) for shape in listed if shape[0].isdecimal()]
     fitting = [shape for shape in shapes if math.prod(shape) == chips]
@@ -159,7 +159,7 @@ def devices_of(topology: Topology) -> tuple[Any, ...]:
 
 
 def coordinates_of(device: Any) -> DeviceCoordinates:
-    """Where a device is; those of a topology of one slice may have no slice index."""
+    """Returns coordinates of a device, which in a topology of one slice may have no slice index."""
     index = getattr(device, "slice_index", 0) or 0
     return DeviceCoordinates(*device.coords[:3], device.core_on_chip, index)
 

@@ -28,7 +28,7 @@ class MeshAxis:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceCoordinates:
-    """Where a partition runs: position on the torus in chips, core on that chip, which slice."""
+    """The device of a partition: position on the torus in chips, core on that chip, slice."""
 
     x: int
     y: int = 0
@@ -39,7 +39,7 @@ class DeviceCoordinates:
 
 @dataclasses.dataclass(frozen=True)
 class TripCount:
-    """How often a data-dependent loop runs; `loop` is the instruction's name or a glob."""
+    """The trip count of a data-dependent loop; `loop` is the instruction's name or a glob."""
 
     loop: str
     count: int
@@ -47,7 +47,7 @@ class TripCount:
 
 @dataclasses.dataclass(frozen=True)
 class KernelCost:
-    """What is stated of one call of an opaque kernel, on one device; `name` may be a glob.
+    """Stated costs of one call of an opaque kernel, on one device; `name` may be a glob.
 
     `picoseconds` is how long a call takes; alone it leaves what is known of the kernel as it is.
     Pallas kernels of which nothing is stated cost what their bodies say, which are in the module.
@@ -63,7 +63,7 @@ class KernelCost:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryAnalysis:
-    """What the TPU compiler says of a device's HBM, in bytes: `memory_analysis()` of JAX."""
+    """Bytes of a device's HBM as the TPU compiler says: `memory_analysis()` of JAX."""
 
     argument_bytes: int = 0
     output_bytes: int = 0
@@ -83,7 +83,7 @@ class CompilerOption:
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """How the TPU compiler made the module of a workload, ahead of time or for real devices."""
+    """Compilation of a workload's module by the TPU compiler, ahead of time or for real devices."""
 
     libtpu_version: str = ""  # of the wheel, or what the runtime says of itself
     topology: str = ""  # as libtpu calls the slice, "v5e:4x2"

@@ -12,7 +12,7 @@ HEADS = bf16(4, 8, 1024, 128)
 
 
 def attend(q: Array, k: Array, v: Array, causal: bool = True) -> Array:
-    """Of [batch, heads, sequence, head], with the softmax in float32."""
+    """Attention of [batch, heads, sequence, head], with the softmax in float32."""
     scores = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32)
     scores *= q.shape[-1] ** -0.5
     if causal:
@@ -29,13 +29,13 @@ def attention(q: Array, k: Array, v: Array) -> Array:
 
 @kernel(HEADS, HEADS, HEADS)
 def attention_causal(q: Array, k: Array, v: Array) -> Array:
-    """With a causal mask."""
+    """Attention with a causal mask."""
     return attend(q, k, v)
 
 
 @kernel(HEADS, HEADS, HEADS)
 def attention_gradient(q: Array, k: Array, v: Array) -> tuple[Array, ...]:
-    """With all gradients."""
+    """Attention with all gradients."""
 
     def loss(q: Array, k: Array, v: Array) -> Array:
         return jnp.sum(attend(q, k, v).astype(jnp.float32) ** 2)

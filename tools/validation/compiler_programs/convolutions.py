@@ -36,7 +36,7 @@ def conv_stem_3x3(x: Array, w: Array) -> Array:
 
 @kernel(bf16(32, 224, 224, 3), bf16(7, 7, 3, 64), bf16(32, 112, 112, 64))
 def conv_stem_weight_gradient(x: Array, w: Array, dy: Array) -> Array:
-    """Of the stem's weights."""
+    """The gradient of the stem's weights."""
     return jax.vjp(lambda w: conv(x, w, 2), w)[1](dy)[0]
 
 
@@ -48,7 +48,7 @@ def patch_embedding(x: Array, w: Array, b: Array) -> Array:
 
 @kernel(bf16(32, 224, 224, 3), bf16(768, 768))
 def patch_embedding_by_reshape(x: Array, w: Array) -> Array:
-    """The same by a transpose and a product."""
+    """The patch embedding by a transpose and a product."""
     patches = x.reshape(32, 14, 16, 14, 16, 3).transpose(0, 1, 3, 2, 4, 5)
     return patches.reshape(32, 196, 768) @ w
 
@@ -79,7 +79,7 @@ def conv_1x1_stride_2(x: Array, w: Array) -> Array:
 
 @kernel(bf16(32, 28, 28, 128), bf16(3, 3, 128, 128), bf16(32, 28, 28, 128))
 def conv_3x3_gradients(x: Array, w: Array, dy: Array) -> tuple[Array, Array]:
-    """Of both operands."""
+    """Gradients of both operands."""
     return jax.vjp(conv, x, w)[1](dy)
 
 
@@ -161,5 +161,5 @@ def conv_input_gradient_stride_2(x: Array, w: Array, dy: Array) -> Array:
 
 @kernel(bf16(32, 112, 112, 64))
 def max_pool(x: Array) -> Array:
-    """Of 3 x 3, every other."""
+    """The maximum over windows of 3 x 3 with stride 2."""
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")

@@ -56,7 +56,7 @@ class Decoder:
         }
 
     def weights(self, layout: Layout) -> Weights:
-        """All of them, as arguments."""
+        """Returns the weights as arguments."""
         layer = self.layer()
         if self.scan:
             layer = {n: Array((self.layers, *a.shape), (None, *a.axes)) for n, a in layer.items()}
@@ -118,7 +118,7 @@ def logits_of(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Arra
 
 
 def rules_of(mesh: AnyMesh) -> Rules:
-    """Who shares which axis of the mesh."""
+    """Returns which mesh axes shard which axes of the model."""
     names = mesh.axis_names
     rules: dict[str, str | tuple[str, ...]] = {
         "batch": tuple(n for n in ("data", "fsdp") if n in names)

@@ -24,7 +24,7 @@ def rotate(x: Array, position: Array) -> Array:
 
 @kernel(bf16(4, 1024, 8, 128), bf16(4, 1024, 2, 128), s32(1024))
 def rope(q: Array, k: Array, position: Array) -> tuple[Array, Array]:
-    """Of queries and of fewer keys."""
+    """Rotary positions of queries and of fewer keys."""
     return rotate(q, position), rotate(k, position)
 
 
@@ -36,13 +36,13 @@ def rope_gradient(q: Array, position: Array, dq: Array) -> Array:
 
 @kernel(bf16(4096, 4096), bf16(4096, 4096))
 def gelu_gradient(x: Array, dy: Array) -> Array:
-    """Of the tanh form."""
+    """The gradient of the tanh form of GELU."""
     return jax.vjp(jax.nn.gelu, x)[1](dy)[0]
 
 
 @kernel(bf16(4096, 2816), bf16(4096, 2816), bf16(4096, 2816))
 def gated_silu_gradient(gate: Array, up: Array, dy: Array) -> tuple[Array, Array]:
-    """Of both operands."""
+    """Gradients of both operands of a gated SiLU."""
     return jax.vjp(lambda g, u: jax.nn.silu(g) * u, gate, up)[1](dy)
 
 
@@ -73,7 +73,7 @@ def random_normal(x: Array, seed: Array) -> Array:
 
 
 def global_norm(tree: Tree) -> Array:
-    """Of all leaves together."""
+    """The norm of all leaves together."""
     return jnp.sqrt(sum(jnp.sum(g.astype(jnp.float32) ** 2) for g in jax.tree.leaves(tree)))
 
 
@@ -96,13 +96,13 @@ def adamw(weights: Tree, mean: Tree, square: Tree, gradients: Tree, count: Array
 
 @kernel(*[f32(2048, 2048)] * 4, s32(), donate=(0, 1, 2))
 def adamw_update(w: Array, m: Array, v: Array, g: Array, count: Array) -> Tree:
-    """Of one matrix."""
+    """The update of one matrix."""
     return adamw(w, m, v, g, count)
 
 
 @kernel(*[f32(1024, 1024), f32(1024, 4096), f32(1024)] * 4, s32(), donate=tuple(range(9)))
 def adamw_update_of_three(*a: Array) -> Tree:
-    """Of three arrays of different sizes."""
+    """The update of three arrays of different sizes."""
     return adamw(a[:3], a[3:6], a[6:9], a[9:12], a[12])
 
 

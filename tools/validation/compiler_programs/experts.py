@@ -11,7 +11,7 @@ Array = jax.Array
 
 @kernel(bf16(2048, 1024), f32(1024, 16))
 def moe_routing(x: Array, w: Array) -> tuple[Array, Array]:
-    """Which two experts, with which weights, and where in each expert's buffer."""
+    """Chooses two experts, their weights, and the places in each expert's buffer."""
     shares = jax.nn.softmax(x.astype(jnp.float32) @ w)
     weight, expert = lax.top_k(shares, 2)
     mask = jax.nn.one_hot(expert, 16, dtype=jnp.int32)

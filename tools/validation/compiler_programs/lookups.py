@@ -23,7 +23,7 @@ def embedding_gradient(tokens: Array, dy: Array) -> Array:
 
 @kernel(f32(50257, 768), f32(1024, 768), s32(8, 1024))
 def embedding_with_positions(table: Array, positions: Array, tokens: Array) -> Array:
-    """Of a vocabulary that is no multiple of anything."""
+    """A lookup in a vocabulary that is no multiple of a tile."""
     return (table[tokens] + positions).astype(jnp.bfloat16)
 
 

@@ -11,7 +11,7 @@ Array = jax.Array
 
 @kernel(f32(4096, 2048))
 def transpose(x: Array) -> Array:
-    """Of a matrix."""
+    """The transpose of a matrix."""
     return x.T
 
 
@@ -35,13 +35,13 @@ def concatenate(x: Array, y: Array) -> Array:
 
 @kernel(f32(4096, 2048))
 def pad(x: Array) -> Array:
-    """By an odd number all round."""
+    """Pads by an odd number all round."""
     return jnp.pad(x, ((3, 5), (1, 7)))
 
 
 @kernel(f32(4096, 2048))
 def roll(x: Array) -> Array:
-    """By one row and one lane."""
+    """Rolls by one row and one lane."""
     return jnp.roll(x, (1, 1), (0, 1))
 
 

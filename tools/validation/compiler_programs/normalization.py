@@ -23,18 +23,18 @@ def softmax_f32(x: Array) -> Array:
 
 @kernel(bf16(16, 1024, 1024))
 def softmax_bf16(x: Array) -> Array:
-    """Of scores, computed in float32."""
+    """The softmax of scores, computed in float32."""
     return jax.nn.softmax(x.astype(jnp.float32)).astype(x.dtype)
 
 
 @kernel(f32(4096, 2048))
 def log_softmax_gradient(x: Array) -> Array:
-    """Of a log-softmax."""
+    """The gradient of a log-softmax."""
     return jax.grad(lambda x: total(jax.nn.log_softmax(x)))(x)
 
 
 def layer_norm_of(x: Array, scale: Array, bias: Array) -> Array:
-    """By mean and variance, in float32."""
+    """Normalizes by mean and variance, in float32."""
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, -1, keepdims=True)
     variance = jnp.var(wide, -1, keepdims=True)
@@ -42,7 +42,7 @@ def layer_norm_of(x: Array, scale: Array, bias: Array) -> Array:
 
 
 def rms_norm_of(x: Array, scale: Array) -> Array:
-    """By the root of the mean square, in float32."""
+    """Normalizes by the root of the mean square, in float32."""
     wide = x.astype(jnp.float32)
     wide *= jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6)
     return (wide * scale).astype(x.dtype)
@@ -56,7 +56,7 @@ def layer_norm(x: Array, scale: Array, bias: Array) -> Array:
 
 @kernel(bf16(4096, 2048), f32(2048), f32(2048))
 def layer_norm_gradient(x: Array, scale: Array, bias: Array) -> tuple[Array, ...]:
-    """Of all three operands."""
+    """Gradients of all three operands."""
     return jax.grad(lambda *a: total(layer_norm_of(*a)), argnums=(0, 1, 2))(x, scale, bias)
 
 
@@ -68,7 +68,7 @@ def rms_norm(x: Array, scale: Array) -> Array:
 
 @kernel(bf16(4096, 2048), f32(2048))
 def rms_norm_gradient(x: Array, scale: Array) -> tuple[Array, ...]:
-    """Of both operands."""
+    """Gradients of both operands."""
     return jax.grad(lambda *a: total(rms_norm_of(*a)), argnums=(0, 1))(x, scale)
 
 
@@ -81,7 +81,7 @@ def residual_rms_norm(x: Array, residual: Array, scale: Array) -> tuple[Array, A
 
 @kernel(f32(4096, 2048))
 def mean_and_variance(x: Array) -> tuple[Array, Array]:
-    """Of every row."""
+    """Mean and variance of every row."""
     return jnp.mean(x, -1), jnp.var(x, -1)
 
 
@@ -104,7 +104,7 @@ def batch_norm_relu(x: Array, scale: Array, bias: Array) -> Array:
 
 
 def cross_entropy_of(logits: Array, labels: Array) -> Array:
-    """With integer labels."""
+    """Cross entropy with integer labels."""
     wide = logits.astype(jnp.float32)
     chosen = jnp.take_along_axis(wide, labels[:, None], axis=-1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(wide, axis=-1) - chosen)
@@ -112,13 +112,13 @@ def cross_entropy_of(logits: Array, labels: Array) -> Array:
 
 @kernel(bf16(2048, 32000), s32(2048))
 def cross_entropy(logits: Array, labels: Array) -> Array:
-    """Of logits."""
+    """Cross entropy of logits."""
     return cross_entropy_of(logits, labels)
 
 
 @kernel(bf16(2048, 32000), s32(2048))
 def cross_entropy_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Of logits, with the gradient."""
+    """Cross entropy of logits, with the gradient."""
     return jax.value_and_grad(cross_entropy_of)(logits, labels)
 
 
@@ -137,7 +137,7 @@ def head_gradient(x: Array, table: Array, labels: Array) -> tuple[Array, tuple[A
 def head_gradient_one_hot(
     x: Array, table: Array, labels: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """The same with one-hot labels."""
+    """The gradient of the head with one-hot labels."""
 
     def loss(x: Array, table: Array) -> Array:
         logits = jnp.matmul(x, table.astype(jnp.bfloat16), preferred_element_type=jnp.float32)

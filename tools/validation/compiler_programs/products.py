@@ -40,25 +40,25 @@ def matmul_master_weights(x: Array, w: Array) -> Array:
 
 @kernel(bf16(4096, 1024), bf16(1024, 4096), bf16(4096))
 def matmul_bias(x: Array, w: Array, b: Array) -> Array:
-    """With a bias."""
+    """A product with a bias."""
     return x @ w + b
 
 
 @kernel(bf16(4096, 1024), bf16(1024, 4096), bf16(4096))
 def matmul_bias_relu(x: Array, w: Array, b: Array) -> Array:
-    """With a bias and ReLU."""
+    """A product with a bias and ReLU."""
     return jax.nn.relu(x @ w + b)
 
 
 @kernel(bf16(4096, 1024), bf16(1024, 4096), bf16(4096))
 def matmul_bias_gelu(x: Array, w: Array, b: Array) -> Array:
-    """With a bias and GELU."""
+    """A product with a bias and GELU."""
     return jax.nn.gelu(x @ w + b)
 
 
 @kernel(bf16(4096, 4096), bf16(4096, 1024), bf16(1024), bf16(4096, 1024))
 def matmul_bias_residual(x: Array, w: Array, b: Array, residual: Array) -> Array:
-    """With a bias and a residual."""
+    """A product with a bias and a residual."""
     return residual + x @ w + b
 
 
@@ -76,7 +76,7 @@ def mlp_forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
 
 @kernel(bf16(2048, 1024), bf16(1024, 4096), bf16(4096), bf16(4096, 1024), bf16(1024))
 def mlp_gradient(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> tuple[Array, ...]:
-    """The same with all gradients."""
+    """Gradients of the MLP."""
 
     def loss(*w: Array) -> Array:
         out = mlp_forward(*w)

@@ -35,13 +35,13 @@ def reduce_middle(x: Array) -> Array:
 
 @kernel(bf16(4, 1024, 4096))
 def bias_gradient(dy: Array) -> Array:
-    """Of a bias: all rows, in float32."""
+    """The gradient of a bias: the sum of all rows, in float32."""
     return jnp.sum(dy.astype(jnp.float32), (0, 1))
 
 
 @kernel(bf16(4, 1024, 4096), bf16(4, 1024, 4096))
 def bias_gradient_relu(y: Array, dy: Array) -> tuple[Array, Array]:
-    """Of a bias below a ReLU, with what goes on below."""
+    """The gradient of a bias below a ReLU, with the gradient below it."""
     dy = jnp.where(y > 0, dy, 0)
     return dy, jnp.sum(dy.astype(jnp.float32), (0, 1))
 
@@ -54,7 +54,7 @@ def row_and_column_sums(x: Array) -> tuple[Array, Array]:
 
 @kernel(f32(1024, 8192))
 def argmax(x: Array) -> Array:
-    """Of every row."""
+    """The largest element's index in every row."""
     return jnp.argmax(x, -1)
 
 

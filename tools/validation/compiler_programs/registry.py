@@ -1,4 +1,4 @@
-"""What a program of the comparison is: an example with the slices that it is compiled for.
+"""Programs of the comparison: examples with the slices that they are compiled for.
 
     @kernel(bf16(2048, 1024), bf16(1024, 4096))
     def matmul(x, w):

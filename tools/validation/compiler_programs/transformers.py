@@ -49,7 +49,7 @@ class Transformer:
         }
 
     def weights(self, layout: Layout) -> Weights:
-        """All of them, as arguments."""
+        """Returns the weights as arguments."""
         patch = Array((16, 16, 3, self.width), (None, None, None, "embed"))
         table = Array((self.classes, self.width), (None, "embed"))
         ends = {

@@ -23,7 +23,7 @@ class _CallablePackage(types.ModuleType):
         return calibrate(*args, **kwargs)
 
 
-# Of the call, for `inspect.signature(tpusim.calibrate)`.
+# `inspect.signature(tpusim.calibrate)` reads it.
 __signature__ = inspect.signature(calibrate)
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -52,7 +52,7 @@ def _parameters_of(config: str) -> dict[str, float]:
 
 
 def _chip_of(config: str) -> str:
-    """What a chip file of it starts from: a name, or the file that a configuration names."""
+    """Returns the base of a chip file: the chip's name, or the file that a configuration names."""
     if not config.endswith(".json"):
         (chip,) = json.loads(execute(["configs", config, "--json"]))["chips"]
         name: str = chip["name"]

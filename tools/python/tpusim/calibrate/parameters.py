@@ -1,4 +1,4 @@
-"""What may be fitted: a short list of physical parameters, each with what it can be at all.
+"""The physical parameters that may be fitted, each with its least and largest value.
 
 Everything else of a chip is a fact of its data sheet, or of the TPU compiler.
 """

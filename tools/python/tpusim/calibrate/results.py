@@ -1,4 +1,4 @@
-"""What a calibration found: values, what they are worth, and a chip file of them."""
+"""Results of a calibration: values, how well the profile determines them, and a chip file."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ class Operation:
 
     @property
     def error_after(self) -> float:
-        """Likewise with what was fitted."""
+        """Mean error with the fitted values, as `error_before`."""
         return self.after_ns / self.measured_ns - 1
 
 
@@ -52,7 +52,7 @@ class Calibration:
 
     @property
     def determined(self) -> tuple[Fitted, ...]:
-        """What the profile determines."""
+        """The fitted values that the profile determines."""
         return tuple(p for p in self.parameters if not p.refused)
 
     def chip_file(self, name: str) -> dict[str, Any]:

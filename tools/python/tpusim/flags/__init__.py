@@ -20,7 +20,7 @@ class _CallablePackage(types.ModuleType):
         return flags(*args, **kwargs)
 
 
-# Of the call, for `inspect.signature(tpusim.flags)`.
+# `inspect.signature(tpusim.flags)` reads it.
 __signature__ = inspect.signature(flags)
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def table() -> str:
-    """What is tried, and what for."""
+    """Returns a table of the options that are tried, and why."""
     lines = []
     for setting in SETTINGS:
         needs = f" ({setting.needs.value})" if setting.needs.value else ""
@@ -109,7 +109,7 @@ def _settings(given: argparse.Namespace) -> list[Setting] | None:
 
 
 def _command_line(given: argparse.Namespace) -> list[str]:
-    """What decides the results."""
+    """Returns the words of the command that decide the results."""
     words = [f"--config={given.config}"]
     words += [f"--only={given.only}"] if given.only != "*" else []
     for option, listed in (("--try", given.tried), ("--compiler-option", given.compiler_option)):

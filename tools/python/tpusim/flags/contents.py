@@ -1,4 +1,4 @@
-"""What a compiled module consists of, in a few counts: to tell what an option has changed."""
+"""Counts of what a compiled module consists of, to tell what an option has changed."""
 
 import dataclasses
 from collections import Counter
@@ -15,7 +15,7 @@ _COLLECTIVES = (
     "ragged-all-to-all",
     "reduce-scatter",
 )
-# What takes no time of its own.
+# Opcodes that take no time of their own.
 _FREE = frozenset(
     {
         *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"),
@@ -43,7 +43,7 @@ class Contents:
     vmem_share: float  # of the bytes that kernels read and write: those in VMEM
 
     def changes(self, base: "Contents") -> list[str]:
-        """What is different, "all-gather async 4 (was 0)"; nothing if all is the same."""
+        """Lists differences from `base`, such as "all-gather async 4 (was 0)"."""
         told = []
         for name, mine, others in (
             ("kernels", self.kernels, base.kernels),
@@ -62,7 +62,7 @@ class Contents:
 
 
 def contents_of(module_bytes: bytes) -> Contents:
-    """Of a module, or of a workload that has one."""
+    """Counts the contents of a module, or of the module in a workload."""
     module = hlo.Module(module_bytes)
     kernels = copies = 0
     collectives: Counter[str] = Counter()
@@ -97,12 +97,12 @@ def contents_of(module_bytes: bytes) -> Contents:
 
 
 def _is_scalar(instruction: hlo.Instruction) -> bool:
-    """Of what counts loops, and is no kernel."""
+    """Whether the instruction makes a scalar, as those that count loops do: no kernel."""
     return not instruction.shape.dims and not instruction.shape.tuple_shapes
 
 
 def _kind(opcode: str) -> str:
-    """Of a collective; "" of all else."""
+    """Returns the kind of a collective's opcode; "" for any other opcode."""
     plain = opcode.removesuffix("-start").removesuffix("-done")
     return plain if plain in _COLLECTIVES else ""
 
@@ -110,7 +110,7 @@ def _kind(opcode: str) -> str:
 def _executed(
     module: hlo.Module, computation: hlo.Computation, times: int
 ) -> Iterator[tuple[hlo.Computation, hlo.Instruction, int]]:
-    """All instructions that are kernels of their own or go on beside, with how often they run."""
+    """Yields instructions outside of fusions with how often each is executed."""
     for instruction in computation.instructions:
         yield computation, instruction, times
         if instruction.opcode not in _CALLS:

@@ -15,7 +15,7 @@ from tpusim.search import engine as engines
 from tpusim.search.candidate import Candidate
 from tpusim.search.driver import search
 
-# What the program is without any setting.
+# The name of the candidate without any setting.
 DEFAULT = "default"
 # A setting that makes less of a difference than that is not put together with others.
 _LEAST_GAIN = 0.002
@@ -25,7 +25,7 @@ Build = Callable[[], tuple[Any, ...]]
 
 
 def cache_folder() -> pathlib.Path:
-    """Where compiled modules are kept by default."""
+    """Returns the default folder of compiled modules."""
     root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(root) / "tpusim" / "compiled"
 
@@ -105,7 +105,7 @@ def flags(
 
 
 def varied(build: Build, base: Mapping[str, Value], folder: str, candidate: Candidate) -> Any:
-    """What a worker of a search builds: the program with the options of a candidate."""
+    """Builds the program with the options of a candidate, in a worker of the search."""
     from tpusim import compiling
 
     compiling.keep(folder)

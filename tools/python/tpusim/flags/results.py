@@ -47,7 +47,7 @@ class Entry:
 def entries_of(
     results: SearchResults, settings: Mapping[str, Setting], base: Mapping[str, Value]
 ) -> list[Entry]:
-    """Of what a search over settings has found."""
+    """Makes entries from the results of a search over settings."""
     found = []
     for entry in results:
         label, row = entry.candidate.labels["setting"], entry.row
@@ -122,7 +122,7 @@ class FlagResults(Sequence[Entry]):
         return library.DataFrame([_record(e) for e in (self.default, *self.entries)])
 
     def to_json(self, command_line: Sequence[str] = ()) -> str:
-        """For programs; `command_line` is what made it, if a command did."""
+        """The results as JSON; `command_line` is the command that made them, if any."""
         value = {
             "schema": SCHEMA,
             "tpusim_version": __version__,
@@ -174,7 +174,7 @@ def _cells(rank: str, entry: Entry) -> tuple[str, ...]:
 
 
 def _described(entry: Entry) -> str:
-    """What differs from the default; of the default itself, what there is."""
+    """Describes how an entry differs from the default; of the default, its contents."""
     if entry.changes:
         more = len(entry.changes) - _MOST_CHANGES
         rest = [f"and {more} more"] if more > 0 else []

@@ -31,12 +31,12 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """The name of the setting in tables."""
         return self.name or " ".join(f"{n}={text_of(v)}" for n, v in self.options.items())
 
 
 def text_of(value: Value) -> str:
-    """As on a command line."""
+    """Writes a value as on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -68,7 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
     *_each("xla_jf_conv_input_fusion", [False], "fusion of what makes a product's operands"),
     *_each("xla_jf_conv_output_fusion", [False], "fusion of what takes a product's result"),
     *_each("xla_tpu_multioutput_fusion_max_operands", [16, 128], "operands of a fused kernel"),
-    # What is kept in VMEM between kernels, and brought there ahead.
+    # Arrays kept in VMEM between kernels, and prefetched there.
     *_each(
         "xla_msa_max_cross_program_prefetches",
         [0, 4],
@@ -114,7 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
     # The scheduler that hides latencies.
     *_each("xla_latency_hiding_scheduler_rerun", [2], "schedules again with a tighter limit"),
     *_each("xla_tpu_use_aggressive_scheduling", [True], "starts transfers as early as it can"),
-    *_each("xla_tpu_enable_latency_hiding_scheduler", [False], "no overlap is looked for"),
+    *_each("xla_tpu_enable_latency_hiding_scheduler", [False], "the scheduler hides no latency"),
     *_each("xla_tpu_enable_all_experimental_scheduler_features", [True], "what is on trial"),
     *_each(
         "xla_lhs_prioritize_async_depth_over_stall",
@@ -183,7 +183,7 @@ SETTINGS: tuple[Setting, ...] = (
         _D,
         "longer chains of pipelined transfers",
     ),
-    # How many, and how large.
+    # Limits of combined collectives: count, then bytes.
     *_each("xla_all_gather_combiner_threshold_count", [1], "all-gathers are not combined", _D),
     *_each(
         "xla_jf_crs_combiner_threshold_in_bytes",
@@ -267,7 +267,7 @@ SPARSE_CORES = ("v5p", "v6e", "v7x")
 
 
 def settings_for(chip: str, partitions: int) -> list[Setting]:
-    """Those that may change a program of so many partitions on that chip."""
+    """Returns the settings that may change a program of so many partitions on that chip."""
     met = {Needs.NOTHING}
     if partitions > 1:
         met.add(Needs.DEVICES)

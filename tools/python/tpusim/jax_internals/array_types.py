@@ -1,4 +1,4 @@
-"""What makes a class an array to JAX.
+"""Registers a class as an array with JAX.
 
 Public is only what an array looks like (`jax.Array`). What JAX does with a class that it does not
 know is refuse it: there is no way around these tables.
@@ -16,12 +16,12 @@ _PURPOSE = "let placeholders pass for arrays (tpusim.capture)"
 
 
 def array_type() -> type:
-    """That of arrays that have elements."""
+    """Returns the class of arrays that have elements."""
     return internal("jax._src.array", "ArrayImpl", _PURPOSE)
 
 
 def aval_type() -> type:
-    """That of the types of arrays."""
+    """Returns the class of abstract values of arrays."""
     return internal("jax.core", "ShapedArray", _PURPOSE)
 
 
@@ -36,12 +36,12 @@ def typed(aval: Any, sharding: Any) -> Any:
 
 
 def unsharded(aval: Any) -> Any:
-    """The same type of an array of which nothing says where it is; any other as it is."""
+    """Returns the abstract value without a sharding; any other value as it is."""
     return aval.update(sharding=None) if isinstance(aval, aval_type()) else aval
 
 
 def partitions(sharding: Any) -> tuple[Any, ...]:
-    """What splits each dimension, as far as the sharding has a PartitionSpec that says it."""
+    """Returns the mesh axes of each dimension, as far as the sharding has a PartitionSpec."""
     spec = getattr(sharding, "spec", ())
     # A spec with unreduced axes is no sequence.
     return tuple(getattr(spec, "partitions", spec))
@@ -54,12 +54,12 @@ def key_array(dtype: Any, base: Any) -> Any:
 
 
 def key_words(keys: Any) -> Any:
-    """What such an array is made of; None for every other array."""
+    """Returns the integers behind an array of random keys; None for any other array."""
     return getattr(keys, "_base_array", None)
 
 
 def words_shape(dtype: Any) -> tuple[int, ...]:
-    """Of one key."""
+    """Returns the shape of the integers behind one random key."""
     return tuple(dtype._impl.key_shape)
 
 

@@ -22,10 +22,10 @@ def debugging() -> dict[Any, str]:
 
 
 def pure() -> Any:
-    """That of `jax.pure_callback`."""
+    """Returns the primitive of `jax.pure_callback`."""
     return optional("jax._src.callback", "pure_callback_p")
 
 
 def io() -> Any:
-    """That of `jax.experimental.io_callback`."""
+    """Returns the primitive of `jax.experimental.io_callback`."""
     return optional("jax._src.callback", "io_callback_p")

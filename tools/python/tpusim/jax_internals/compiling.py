@@ -50,13 +50,13 @@ def compiled(lowered: Any, devices: Sequence[Any], options: Mapping[str, Any]) -
 
 
 def devices_of(compiled: Any) -> Sequence[Any]:
-    """Those of a `jax.stages.Compiled`, in the order of its partitions; none if it does not say."""
+    """Returns devices of a `jax.stages.Compiled` in the order of its partitions, or none."""
     executable = getattr(compiled, "_executable", None)
     unloaded = getattr(executable, "_unloaded_executable", None)
     return tuple(getattr(unloaded, "device_list", None) or ())
 
 
 def refusal() -> type[Exception]:
-    """What the compiler raises."""
+    """Returns the class of errors of XLA's compilers."""
     error: type[Exception] = internal("jax.errors", "JaxRuntimeError", _PURPOSE)
     return error

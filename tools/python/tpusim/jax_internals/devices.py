@@ -16,12 +16,12 @@ MESH_LAYOUT_MODULE = "jax._src.mesh_utils"
 
 
 def device_type() -> type:
-    """That of `jax.devices()[0]`, or what all kinds of devices are."""
+    """Returns the class of `jax.devices()[0]`, or the one that all kinds of devices share."""
     return optional("jaxlib._jax", "Device") or type(jax.devices()[0])
 
 
 def client_type() -> type:
-    """That of a backend."""
+    """Returns the class of backends."""
     return optional("jaxlib._jax", "Client") or type(jax.devices()[0].client)
 
 

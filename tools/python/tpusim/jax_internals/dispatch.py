@@ -25,7 +25,7 @@ from tpusim.jax_internals.versions import internal, missing, optional
 
 _PURPOSE = "see what a script calls (tpusim.capture)"
 
-# What `handled` replaces.
+# Private names that `handled` replaces.
 _NEEDED = (
     ("jax._src.pjit", "_infer_params"),
     ("jax._src.pjit", "_pjit_call_impl_python"),
@@ -40,7 +40,7 @@ Go = Callable[..., Any]
 
 
 class Handler(Protocol):
-    """What is told of everything on its way; each gets `go`, which does what JAX would do."""
+    """Callbacks for every call, operation and transfer; `go` does what JAX would do."""
 
     def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: Go) -> Any:
         """A call of `jax.jit(function)`, or that it is lowered or traced."""
@@ -49,7 +49,7 @@ class Handler(Protocol):
         """A call of `jitted`, which is `jax.jit(function)`, where `infer` and `run` cannot be."""
 
     def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        """As `call`, of `jitted.lower(...)`."""
+        """Called in place of `jitted.lower(...)`, as `call` is of a call."""
 
     def run(self, args: Sequence[Any], params: dict[str, Any], go: Go) -> Sequence[Any] | None:
         """Its flat results, or None to execute it."""
@@ -82,12 +82,12 @@ class Jitted:
         self.__name__ = name
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of `jax.jit`."""
+        """Traces like `jax.jit(...).trace`."""
         return internal("jax._src.pjit", "jit_trace", _PURPOSE)(self, *args, **kwargs)
 
 
 def jitted(function: Any, name: str) -> Jitted:
-    """What `jax.jit` gave, in the form in which calls are seen."""
+    """Wraps what `jax.jit` returned, so that its calls are seen."""
     return Jitted(function._fun, function._jit_info, name)
 
 
@@ -100,7 +100,7 @@ def is_outermost(leaves: Sequence[Any]) -> bool:
 
 
 def abstract_results(primitive: Any, avals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Of an operation: what is known of its results without executing it."""
+    """Returns abstract values of an operation's results without executing it."""
     found = primitive.abstract_eval(*avals, **params)
     # With effects, since some time.
     results = found[0] if isinstance(found, tuple) and len(found) == 2 else found
@@ -159,11 +159,11 @@ class Seen:
         self._handler = handler
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of `jax.jit`."""
+        """Calls like the result of `jax.jit`."""
         return self._handler.call(self._jitted, self._function, args, kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of `jax.jit`."""
+        """Lowers like the result of `jax.jit`."""
         return self._handler.lower(self._jitted, self._function, args, kwargs)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -193,7 +193,7 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def _handled_outside(handler: Handler) -> Iterator[Callable[[], None]]:
-    """By public interfaces alone."""
+    """Installs the handler through public interfaces alone."""
     jit = jax.jit
 
     def seen(function: Any = None, /, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a lowered program knows of its devices and shardings.
+"""Devices and shardings of a lowered program.
 
 Without the private record of it, what arguments say of themselves stands. Shardings of results are
 found by the partitioner's own propagation, which the bindings of its compiler offer; with versions
@@ -21,12 +21,12 @@ _PIPELINE = "builtin.module(sdy-propagation-pipeline)"
 
 
 def facts(lowered: Any) -> dict[str, Any]:
-    """What JAX would compile it with."""
+    """Returns the arguments that JAX would compile the program with."""
     return getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
 
 
 def in_shardings(lowered: Any, arguments: Any) -> Sequence[Any]:
-    """Of each argument that the program keeps, in order; of all of them if JAX does not say."""
+    """Returns shardings of the arguments that the program keeps, or of all if JAX does not say."""
     found = facts(lowered).get("in_shardings")
     if found is None:
         return [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(arguments)]
@@ -40,7 +40,7 @@ def num_devices(lowered: Any, shardings: Sequence[Any]) -> int:
 
 
 def result_shardings(program: Any) -> tuple[list[Any], bool]:
-    """Of each flat result, as the compiled program would say it, and whether they are committed.
+    """Returns the sharding of each flat result, and whether results are committed.
 
     `program` is traced or lowered.
     """
@@ -88,7 +88,7 @@ def is_whole(sharding: Any) -> bool:
 
 
 def _meshes(known: dict[str, Any]) -> list[Mesh]:
-    """Those that a program names, the one that JAX takes for results first."""
+    """Returns meshes that a program names; the one that JAX takes for results is first."""
     found: list[Any] = []
     for of in ("in_shardings", "intermediate_shardings", "out_shardings"):
         found += [getattr(sharding, "mesh", None) for sharding in known.get(of) or ()]
@@ -119,7 +119,7 @@ def _devices(lowered: Any) -> tuple[Any, ...] | None:
 def _on_one(
     lowered: Any, device: Any, meshes: Sequence[Mesh], out: Sequence[Any]
 ) -> list[Any] | None:
-    """Of a program of one device; `out` are the shardings that are stated, some in part."""
+    """Shardings of results of a program of one device; `out` has those that are stated."""
     attributes = _result_attributes(lowered.compiler_ir("stablehlo").operation)
     if attributes is None:
         return None
@@ -164,7 +164,7 @@ def _propagated(lowered: Any, devices: Sequence[Any], meshes: Sequence[Mesh]) ->
 
 
 def _result_attributes(module: Any) -> list[Any] | None:
-    """Of the results of a module's main function: what is like a dict, of each."""
+    """Returns an attribute dictionary for each result of a module's main function."""
     for operation in module.regions[0].blocks[0].operations:
         attributes = operation.operation.attributes
         if operation.operation.name == "func.func" and str(attributes["sym_name"]) == '"main"':
@@ -182,7 +182,7 @@ def _in_memory(sharding: Any, result: Any) -> Any:
 
 
 def _mesh_of(text: str, devices: Sequence[Any], meshes: Sequence[Mesh]) -> tuple[str, Mesh] | None:
-    """Of `sdy.mesh @mesh = <["x"=4, "y"=2], device_ids=[...]>`, its name and the mesh."""
+    """Parses `sdy.mesh @mesh = <["x"=4, "y"=2], device_ids=[...]>` into its name and the mesh."""
     match = re.search(r"sdy\.mesh @(\S+) = <\[(.*?)\](?:, device_ids=\[(.*?)\])?>", text)
     if match is None:
         return None
@@ -199,7 +199,7 @@ def _mesh_of(text: str, devices: Sequence[Any], meshes: Sequence[Mesh]) -> tuple
 
 
 def _sharding_of(text: str, named: dict[str, Mesh]) -> NamedSharding | None:
-    """Of `#sdy.sharding<@mesh, [{"x"}, {}]>`; None if it is beyond a PartitionSpec."""
+    """Parses `#sdy.sharding<@mesh, [{"x"}, {}]>`; None if no PartitionSpec can say it."""
     match = re.fullmatch(r"#sdy\.sharding<@(\S+), \[(.*?)\](?:, replicated=\{.*\})?>", text)
     if match is None or match[1] not in named or ":(" in match[2]:
         return None

@@ -20,7 +20,7 @@ def context() -> Any:
 
 
 def using(mesh: Any) -> contextlib.AbstractContextManager[Any]:
-    """As `jax.set_mesh`, and without a mesh if that is None."""
+    """Sets the mesh like `jax.set_mesh`; None unsets it."""
     if mesh == context():
         return contextlib.nullcontext()
     if mesh is None:

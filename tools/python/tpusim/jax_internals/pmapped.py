@@ -1,4 +1,4 @@
-"""What is inside of a pmapped function: a `shard_map` in a `jit`, since JAX 0.8 or 0.9.
+"""Finds the jitted `shard_map` inside of a pmapped function (JAX 0.8 or 0.9 and later).
 
 Older versions have another pmap, and this one behind a setting, which is made before the user's
 functions are pmapped.
@@ -14,9 +14,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from tpusim.errors import Error
 
 _SETTING = "jax_pmap_shmap_merge"
-# With one process, from an array to the same one.
+# Functions that return their array unchanged where there is one process.
 _PLACING = ("host_local_array_to_global_array", "global_array_to_host_local_array")
-# Where the wrapper is defined, since 0.9 and before.
+# Modules that define the wrapper: since 0.9, and before.
 _MODULES = ("jax._src.pmap", "jax._src.linear_util")
 
 
@@ -50,7 +50,7 @@ def is_wrapper(function: Any) -> bool:
 
 
 def within(function: Any) -> Any:
-    """What JAX knows of the user's function that such a wrapper holds: its `debug_info`."""
+    """Returns JAX's `debug_info` of the user's function inside of such a wrapper."""
     inner = getattr(function, "__wrapped__", function)
     if (held := getattr(inner, "__self__", None)) is not None:
         return getattr(held, "debug_info", None)
@@ -62,14 +62,14 @@ def within(function: Any) -> Any:
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]] | None:
-    """For a pmapped function, what gives the jitted one and its flat arguments for given ones.
+    """Returns a function from arguments to (jitted function, flat arguments) of a pmapped one.
 
     Its `lower` holds what finds them; None if it is not pmapped.
     """
     if type(function).__name__ == "PmapFunction":
         raise Error(
-            f"JAX {jax.__version__} partitions pmapped functions in a way of its own; "
-            f'jax.config.update("{_SETTING}", True) before jax.pmap makes them a shard_map'
+            f"JAX {jax.__version__} does not partition pmapped functions as a shard_map; "
+            f'jax.config.update("{_SETTING}", True) before jax.pmap changes that'
         )
     lower = getattr(function, "lower", None)
     names = getattr(getattr(lower, "__code__", None), "co_freevars", ())

@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Tested:
-    """What goes with a version of JAX."""
+    """Versions of packages that go with a version of JAX."""
 
     flax: str  # A version that fits it.
     libtpu: str  # The version of the TPU compiler that JAX names for it.
@@ -14,7 +14,7 @@ class Tested:
     propagates: bool
 
 
-# What `tools/jax-versions` installs and runs.
+# Versions that `tools/jax-versions` installs and runs.
 TESTED = {
     "0.7.2": Tested("0.12.0", "0.0.23", propagates=False),
     "0.8.3": Tested("0.12.6", "0.0.32", propagates=False),

@@ -41,8 +41,7 @@ def check() -> None:
     if jax.__version__ not in TESTED and not _warned:
         _warned = True
         warnings.warn(
-            f"JAX {jax.__version__} is not among the versions that tpusim is tested with "
-            f"({tested()})",
+            f"tpusim has not been tested with JAX {jax.__version__} (tested: {tested()})",
             ExportWarning,
             stacklevel=3,
         )
@@ -57,7 +56,7 @@ def internal(module: str, name: str, purpose: str) -> Any:
 
 
 def optional(module: str, name: str, default: Any = None) -> Any:
-    """As `internal`, but with a default."""
+    """Imports like `internal`, and returns `default` where the name is missing."""
     try:
         found = importlib.import_module(module)
         for part in name.split("."):
@@ -76,7 +75,7 @@ def missing(what: str, purpose: str) -> MissingInternalError:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Of `0.9.0.1` or `0.11.0.dev20260101`, the leading numbers."""
+    """Returns the leading numbers of a version such as `0.9.0.1` or `0.11.0.dev20260101`."""
     numbers = []
     for part in version.split("."):
         if not part.isdecimal():
