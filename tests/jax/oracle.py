@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import hlo_execution
 import jax
 import numpy as np
 from jax._src.interpreters import mlir
@@ -273,7 +274,7 @@ def _mark_instruction(fields: list[wire.Field]) -> bytes:
     kept = [f for f in fields if f[0] != _SHARDING]
     if any(f[0] in _UNSUITABLE_GROUPS for f in fields):
         # hlo_to_stablehlo gives all meshes one name and so confuses groups over different meshes.
-        groups = hlo.replica_groups(fields) or []
+        groups = hlo_execution.replica_groups(fields) or []
         lists = [wire.blob(1, b"".join(map(wire.encode_varint, group))) for group in groups]
         explicit = wire.serialize(wire.blob(1, wire.serialize([g])) for g in lists)
         kept = [f for f in kept if f[0] not in _GROUP_FIELDS] + [wire.blob(87, explicit)]

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 
 import collectives
+import hlo_execution
 import pytest
 from communication import communication, distance, places, tree
 from tpusim import hlo, wire
@@ -76,7 +77,7 @@ def test_loops_on_data_are_told_their_count(partitioned):
 
 
 def groups_of(field: wire.Field) -> list[list[int]] | None:
-    return hlo.replica_groups([field])
+    return hlo_execution.replica_groups([field])
 
 
 def test_replica_groups_in_all_their_fields():

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import hlo_execution
 import jax
 import jax.numpy as jnp
 import oracle
@@ -135,7 +136,7 @@ def test_windowed_equals_jax(case: str, dtype: Any, binary: str, tmp_path: pathl
     step, arguments, module = compiled(case, dtype, "executable", binary, tmp_path)
     permutes = sum(
         times
-        for _, instruction, times in hlo.Module(module).executed()
+        for _, instruction, times in hlo_execution.executed(hlo.Module(module))
         if instruction.opcode == "collective-permute"
     )
     assert permutes == CASES[case][4]

@@ -18,6 +18,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+import hlo_execution
 from tpusim import hlo
 
 Place = tuple[int, int]
@@ -76,7 +77,7 @@ def communication(module: hlo.Module, mesh: Sequence[int], unknown_trips: int = 
     at = places(mesh)
     sent: dict[tuple[str, Groups], int] = collections.defaultdict(int)
     cost = flops = 0
-    for computation, instruction, times in module.executed(unknown_trips):
+    for computation, instruction, times in hlo_execution.executed(module, unknown_trips):
         if instruction.opcode in ("dot", "ragged-dot"):
             flops += times * _dot_flops(computation, instruction)
         kind = instruction.opcode.removesuffix("-start")
@@ -84,12 +85,14 @@ def communication(module: hlo.Module, mesh: Sequence[int], unknown_trips: int = 
             continue
         operands = sum(o.shape.bytes for o in computation.operands(instruction))
         if kind == "collective-permute":
-            pairs = sorted(p for p in instruction.source_target_pairs() if p[0] != p[1])
+            pairs = sorted(
+                p for p in hlo_execution.source_target_pairs(instruction) if p[0] != p[1]
+            )
             groups: Groups = tuple(pairs)
             links = operands * sum(distance(at[a], at[b]) for a, b in pairs)
             size = operands
         else:
-            listed = instruction.replica_groups() or [list(range(len(at)))]
+            listed = hlo_execution.replica_groups(instruction.fields) or [list(range(len(at)))]
             groups = tuple(sorted(tuple(sorted(g)) for g in listed if len(g) > 1))
             size = operands * len(listed[0]) if kind == "all-gather" else operands
             links = sum(_links(kind, size, [at[d] for d in group]) for group in groups)
@@ -107,5 +110,5 @@ def _links(kind: str, size: int, group: Sequence[Place]) -> int:
 
 def _dot_flops(computation: hlo.Computation, dot: hlo.Instruction) -> int:
     left = computation.operands(dot)[0].shape.dims
-    contracted = math.prod(left[d] for d in dot.contracting_dims())
+    contracted = math.prod(left[d] for d in hlo_execution.contracting_dims(dot))
     return 2 * math.prod(dot.shape.dims) * contracted
