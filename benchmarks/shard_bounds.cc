@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/find/children.h"
 #include "tools/tpusim/find/workers.h"
 #include "tools/tpusim/pipeline/pipeline.h"

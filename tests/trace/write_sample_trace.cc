@@ -5,9 +5,9 @@
 #include <string>
 
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
-#include "sim/results/perfetto.h"
-#include "sim/results/perfetto_trace.pb.h"
+#include "sim/results/report/atomic_file.h"
+#include "sim/results/trace/perfetto.h"
+#include "sim/results/trace/perfetto_trace.pb.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

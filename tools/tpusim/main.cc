@@ -18,7 +18,7 @@
 
 #include "configs/names.h"
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
+#include "sim/results/report/atomic_file.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

@@ -1,6 +1,6 @@
 # cmake -DFOLDER=... -DSCRIPTS="a.js;b.js" -DLIBRARY=d3.min.js -DOUTPUT=x.cc -P embed_page.cmake
 #
-# Writes the definition of EmbeddedPageAssets() (sim/results/page.h). Files become arrays of bytes:
+# Writes the definition of EmbeddedPageAssets() (sim/results/page/page.h). Files become arrays of bytes:
 # a minified library is longer than a string literal may be.
 function(as_array name hex)
   string(LENGTH "${hex}" digits)
@@ -27,7 +27,7 @@ as_array(kPageLibrary "${hex}")
 file(WRITE "${OUTPUT}" "// Generated from sim/results/page by embed_page.cmake.
 #include <cstddef>
 
-#include \"sim/results/page.h\"
+#include \"sim/results/page/page.h\"
 
 namespace tpusim::results {
 namespace {

@@ -1,11 +1,11 @@
-#include "sim/results/alignment.h"
+#include "sim/results/report/alignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "sim/results/alignment_output.h"
+#include "sim/results/report/alignment_output.h"
 
 namespace tpusim::results {
 namespace {

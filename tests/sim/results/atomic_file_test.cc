@@ -1,4 +1,4 @@
-#include "sim/results/atomic_file.h"
+#include "sim/results/report/atomic_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

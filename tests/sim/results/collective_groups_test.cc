@@ -1,4 +1,4 @@
-#include "sim/results/collective_groups.h"
+#include "sim/results/report/collective_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

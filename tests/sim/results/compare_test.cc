@@ -1,4 +1,4 @@
-#include "sim/results/compare.h"
+#include "sim/results/report/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

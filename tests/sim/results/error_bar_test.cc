@@ -1,4 +1,4 @@
-#include "sim/results/error_bar.h"
+#include "sim/results/report/error_bar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "configs/embedded_files.h"
-#include "sim/results/report.h"
+#include "sim/results/report/report.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

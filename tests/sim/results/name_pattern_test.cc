@@ -1,4 +1,4 @@
-#include "sim/results/name_pattern.h"
+#include "sim/results/report/name_pattern.h"
 
 #include <gtest/gtest.h>
 

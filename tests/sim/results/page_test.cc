@@ -1,4 +1,4 @@
-#include "sim/results/page.h"
+#include "sim/results/page/page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sim/results/perfetto.h"
+#include "sim/results/trace/perfetto.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "configs/status_macros.h"
-#include "sim/results/perfetto_trace.pb.h"
+#include "sim/results/trace/perfetto_trace.pb.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

@@ -1,4 +1,4 @@
-#include "sim/results/profile.h"
+#include "sim/results/measured/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "configs/status_macros.h"
-#include "sim/results/xplane.pb.h"
+#include "sim/results/trace/xplane.pb.h"
 #include "tests/temporary_folder.h"
 
 namespace tpusim::results {

@@ -1,4 +1,4 @@
-#include "sim/results/report.h"
+#include "sim/results/report/report.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include "configs/embedded_files.h"
 #include "configs/status_macros.h"
 #include "models/isa/program.h"
-#include "sim/results/scope.h"
-#include "sim/results/summary.h"
+#include "sim/results/report/scope.h"
+#include "sim/results/report/summary.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

@@ -1,4 +1,4 @@
-#include "sim/results/reshard_sites.h"
+#include "sim/results/report/reshard_sites.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

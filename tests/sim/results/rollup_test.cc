@@ -1,9 +1,9 @@
-#include "sim/results/rollup.h"
+#include "sim/results/report/rollup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/results/report.h"
+#include "sim/results/report/report.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

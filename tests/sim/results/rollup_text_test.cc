@@ -1,9 +1,9 @@
-#include "sim/results/rollup_text.h"
+#include "sim/results/report/rollup_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "sim/results/perfetto.h"
-#include "sim/results/trace_source.h"
+#include "sim/results/trace/perfetto.h"
+#include "sim/results/trace/trace_source.h"
 #include "tests/temporary_folder.h"
 
 namespace tpusim::results {

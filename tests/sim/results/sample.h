@@ -18,8 +18,8 @@
 #include "absl/status/statusor.h"
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
-#include "sim/results/report.h"
-#include "sim/results/trace_model.h"
+#include "sim/results/report/report.h"
+#include "sim/results/trace/trace_model.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {

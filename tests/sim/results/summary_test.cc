@@ -1,4 +1,4 @@
-#include "sim/results/summary.h"
+#include "sim/results/report/summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sim/results/trace_model.h"
+#include "sim/results/trace/trace_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "configs/status_macros.h"
-#include "sim/results/trace_source.h"
+#include "sim/results/trace/trace_source.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

@@ -1,4 +1,4 @@
-#include "sim/results/trace_pod.h"
+#include "sim/results/trace/trace_pod.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/results/trace_rings.h"
+#include "sim/results/trace/trace_rings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

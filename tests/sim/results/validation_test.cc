@@ -1,4 +1,4 @@
-#include "sim/results/validation.h"
+#include "sim/results/measured/validation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

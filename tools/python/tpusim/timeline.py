@@ -4,7 +4,7 @@
     for track in timeline.tracks:
         print(track.path, len(track.slices), len(track.samples))
 
-Reads what sim/results/perfetto_trace.proto describes, no more: traces of other tools have other
+Reads what sim/results/trace/perfetto_trace.proto describes, no more: traces of other tools have other
 messages.
 """
 

@@ -15,7 +15,7 @@
 #include "configs/memory.h"
 #include "configs/mesh_layouts.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/output/console.h"
 #include "workloads/sharding/stated_constraints.h"
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/results/reshard_sites.h"
+#include "sim/results/report/reshard_sites.h"
 #include "tools/tpusim/find/outcomes.h"
 
 namespace tpusim::tools {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/advise/advice_variants.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/find/holding_slices.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/option_list.h"
 #include "tools/tpusim/command_line/producer.h"
 

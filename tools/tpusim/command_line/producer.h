@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/results/producer.h"
+#include "sim/results/report/producer.h"
 #include "tools/tpusim/command_line/command.h"
 
 namespace tpusim::tools {

@@ -13,7 +13,7 @@
 
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
+#include "sim/results/report/atomic_file.h"
 
 namespace tpusim::tools {
 namespace {

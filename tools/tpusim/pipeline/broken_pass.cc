@@ -8,7 +8,7 @@
 #include "configs/check_handler.h"
 #include "configs/digest.h"
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
+#include "sim/results/report/atomic_file.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/ir.h"
 

@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "configs/config.h"
-#include "sim/results/report.h"
+#include "sim/results/report/report.h"
 #include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "tools/tpusim/command_line/program_flags.h"

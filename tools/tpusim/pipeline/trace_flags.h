@@ -1,4 +1,4 @@
-// Flags of what is shown: where the time of a step goes (sim/results/rollup.h), and when things
+// Flags of what is shown: where the time of a step goes (sim/results/report/rollup.h), and when things
 // happened, traces and the page, and what is recorded for them.
 #ifndef TPUSIM_TOOLS_TPUSIM_PIPELINE_TRACE_FLAGS_H_
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_TRACE_FLAGS_H_
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/results/rollup.h"
+#include "sim/results/report/rollup.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/pipeline/pipeline.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "sim/results/page.h"
-#include "sim/results/text.h"
+#include "sim/results/page/page.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/paste.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/results/compare.h"
+#include "sim/results/report/compare.h"
 #include "tools/tpusim/shard/find.h"
 
 namespace tpusim::tools {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/find/workers.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"

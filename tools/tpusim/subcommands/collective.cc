@@ -16,7 +16,7 @@
 #include "configs/names.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"

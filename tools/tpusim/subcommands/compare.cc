@@ -1,5 +1,5 @@
 // tpusim compare: several programs on one slice, or one program on several.
-#include "sim/results/compare.h"
+#include "sim/results/report/compare.h"
 
 #include <fmt/format.h>
 
@@ -14,12 +14,12 @@
 
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
-#include "sim/results/alignment.h"
-#include "sim/results/alignment_output.h"
-#include "sim/results/atomic_file.h"
-#include "sim/results/page.h"
-#include "sim/results/report.h"
-#include "sim/results/text.h"
+#include "sim/results/page/page.h"
+#include "sim/results/report/alignment.h"
+#include "sim/results/report/alignment_output.h"
+#include "sim/results/report/atomic_file.h"
+#include "sim/results/report/report.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

@@ -19,7 +19,7 @@
 #include "configs/printable.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

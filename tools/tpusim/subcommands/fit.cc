@@ -11,7 +11,7 @@
 #include "configs/config.h"
 #include "configs/names.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

@@ -16,7 +16,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_pressure.h"
 #include "models/timing/kernel_time.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

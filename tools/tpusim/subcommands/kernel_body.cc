@@ -9,7 +9,7 @@
 
 #include "configs/printable.h"
 #include "configs/status_macros.h"
-#include "sim/results/text.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/pipeline/pipeline.h"

@@ -1,12 +1,12 @@
 // tpusim page: a page of any data, for tools that have something else to show than one run.
-#include "sim/results/page.h"
+#include "sim/results/page/page.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
+#include "sim/results/report/atomic_file.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/output/outputs.h"

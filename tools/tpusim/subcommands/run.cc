@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
-#include "sim/results/memory_text.h"
-#include "sim/results/report.h"
-#include "sim/results/summary.h"
+#include "sim/results/report/atomic_file.h"
+#include "sim/results/report/memory_text.h"
+#include "sim/results/report/report.h"
+#include "sim/results/report/summary.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/output/console.h"

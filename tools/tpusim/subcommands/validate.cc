@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
-#include "sim/results/validation.h"
+#include "sim/results/measured/validation.h"
+#include "sim/results/report/atomic_file.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "sim/results/atomic_file.h"
-#include "sim/results/profile.h"
-#include "sim/results/profile_comparison.h"
-#include "sim/results/text.h"
+#include "sim/results/measured/profile.h"
+#include "sim/results/measured/profile_comparison.h"
+#include "sim/results/report/atomic_file.h"
+#include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"

@@ -1,0 +1,34 @@
+// Measured steps of models beside their simulations: training steps and inference.
+//
+// Sources give a step time, or a rate of model FLOPs: those that the mathematics of the model
+// needs, over the step time. The model FLOPs utilization (MFU) is that rate over the chip's
+// published peak. A program that is known to have run must fit into HBM.
+#ifndef TPUSIM_SIM_RESULTS_MEASURED_MODEL_STEPS_H_
+#define TPUSIM_SIM_RESULTS_MEASURED_MODEL_STEPS_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/results/measured/validation.h"
+
+namespace tpusim::results {
+
+// Of a time that the step takes; 0 without model FLOPs.
+double ModelFlopsUtilization(const Outcome& outcome, Picoseconds step);
+
+// Of all pairs of steps on one chip whose measured utilizations differ by more than a twentieth,
+// the share that the simulation puts in the same order; `pairs` is their number.
+double RankedAlike(const std::vector<Outcome>& outcomes, int64_t* pairs);
+
+// A table of the steps of models among the outcomes, nothing if there are none.
+void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
+                   std::vector<std::string>& lines);
+
+// Utilizations, peak of HBM and critical path.
+nlohmann::ordered_json ModelStepJson(const Outcome& outcome);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_MEASURED_MODEL_STEPS_H_

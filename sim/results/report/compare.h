@@ -1,0 +1,51 @@
+// Reports side by side, and why they differ.
+//
+// The step of a device is compute busy + exposed communication + the rest
+// (waits for HBM, launches, latencies); the three add up exactly, so their
+// differences explain the whole difference of two steps.
+#ifndef TPUSIM_SIM_RESULTS_REPORT_COMPARE_H_
+#define TPUSIM_SIM_RESULTS_REPORT_COMPARE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/results/report/report.h"
+
+namespace tpusim::results {
+
+// A program on a slice: its report, or why there is none (it does not fit).
+struct Compared {
+  std::string workload, config;
+  std::optional<Report> report;
+  std::string problem;
+};
+
+struct CompareOptions {
+  RollupBy by = RollupBy::kCategory;
+  size_t top = 8;
+  size_t width = 10'000;  // a table that is wider goes on below itself
+};
+
+// A table with one column each, named A, B, C ..., where the time of each step
+// goes (rollup.h), then one line for every report after the first that says what
+// it does differently from that, or the problem. Needs what BuildReport, or JSON
+// of JsonDetail::kExchange, gives.
+std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options = {});
+
+// The same as JSON: {"schema": "tpusim.compare/1", ..., "compared": [{"label", "workload",
+// "config", "report" or "problem"}]}, with "alignment": [...] where programs can be lined up
+// (alignment.h).
+std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
+
+// What tells columns apart: A, B, ..., Z, A1, B1, ...
+std::string LetterOf(size_t i);
+
+// The line: "B is 1.35x faster than A (-80.00 us): exposed communication
+// -80.00 us (all-gather gone)".
+std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,
+                              const Report& b);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_REPORT_COMPARE_H_
