@@ -6,7 +6,6 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
-#include "sim/recorder.h"
 
 namespace tpusim::sim {
 
@@ -44,42 +43,41 @@ Picoseconds BusyUnion::UpTo(Picoseconds now) const {
   return until_ > now ? measure_ - (until_ - now) : measure_;
 }
 
-DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown)
-    : recorder_(recorder),
-      device_(device),
+DeviceRecorder::DeviceRecorder(SharedRecords& shared, Picoseconds& finish,
+                               std::vector<int32_t> shown)
+    : shared_(shared),
       shown_(std::move(shown)),
-      finish_(recorder.finishes_[static_cast<size_t>(recorder.classes_.devices.class_of[device])]),
-      ops_(recorder.program_.info.ops.size()),
-      changed_(recorder.program_.info.ops.size(), 0),
-      overlap_(recorder.program_.info, recorder.kinds_) {}
+      finish_(finish),
+      ops_(shared.program.info.ops.size()),
+      changed_(shared.program.info.ops.size(), 0),
+      overlap_(shared.program.info, shared.kinds) {}
 
 DeviceRecorder::ShownRow& DeviceRecorder::Row(Track track, int32_t lane) {
   for (ShownRow& row : rows_) {
     if (row.track == track && row.lane == lane) return row;
   }
-  const Recording::Place place = recorder_.recording_.PlaceOf(shown_, track, lane);
+  const Recording::Place place = shared_.recording.PlaceOf(shown_, track, lane);
   rows_.push_back({track, lane, place, StepMerger(place)});
   return rows_.back();
 }
 
 void DeviceRecorder::Show(Track track, int32_t lane, const Span& span) {
-  recorder_.recording_.Add(Row(track, lane).place, span);
+  shared_.recording.Add(Row(track, lane).place, span);
 }
 
 void DeviceRecorder::ShowStep(Track track, int32_t lane, const Span& span) {
-  if (!recorder_.work_) return;
-  Row(track, lane)
-      .steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_, span);
+  if (!shared_.work) return;
+  Row(track, lane).steps.Add(shared_.recording, span.step < 0 ? 0 : shared_.steps, run_, span);
 }
 
 void DeviceRecorder::FlushSteps() {
-  for (ShownRow& row : rows_) row.steps.Flush(recorder_.recording_);
+  for (ShownRow& row : rows_) row.steps.Flush(shared_.recording);
 }
 
 void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
-  const bool collective = recorder_.program_.info.ops[op].collective >= 0 && !main;
+  const bool collective = shared_.program.info.ops[op].collective >= 0 && !main;
   if (main || collective) SettleOverlap(now);
   if (main) {
     ++run_;
@@ -101,7 +99,7 @@ void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
   TPUSIM_CHECK(label.op == op, "labels do not nest");
   const Picoseconds now = Now();
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
-  const bool collective = recorder_.program_.info.ops[op].collective >= 0;
+  const bool collective = shared_.program.info.ops[op].collective >= 0;
   if (main || collective) SettleOverlap(now);
   if (main) {
     ++run_;
@@ -191,13 +189,13 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_
     if (hbm) totals_.peak_live_hbm_at = Now();
   }
   if (shown_.empty()) return;
-  Recording& recording = recorder_.recording_;
+  Recording& recording = shared_.recording;
   const auto memory = static_cast<int32_t>(configs::IndexOf(space));
   recording.Add(recording.PlaceOf(shown_, Counter::kLive, memory), Now(),
                 static_cast<double>(live.value()));
-  const isa::BufferInfo& info = recorder_.program_.info.buffers[buffer];
+  const isa::BufferInfo& info = shared_.program.info.buffers[buffer];
   if (!hbm || info.owner < 0) return;
-  owned_.resize(recorder_.program_.info.owners.size());
+  owned_.resize(shared_.program.info.owners.size());
   Bytes& owned = owned_[info.owner];
   owned = added ? owned + info.bytes : owned - info.bytes;
   recording.Add(recording.PlaceOf(shown_, Counter::kOwnedHbm, info.owner), Now(),
@@ -228,9 +226,9 @@ void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
 
 OpTotals& DeviceRecorder::ChangeOp(int32_t op) {
   OpTotals& totals = ops_[op];
-  if (!recorder_.marked_ || changed_[op] == recorder_.marks_) return totals;
-  changed_[op] = recorder_.marks_;
-  recorder_.journal_.push_back({this, op, totals});
+  if (!shared_.marked || changed_[op] == shared_.marks) return totals;
+  changed_[op] = shared_.marks;
+  shared_.op_journal.push_back({this, op, totals});
   return totals;
 }
 
@@ -238,9 +236,9 @@ Picoseconds& DeviceRecorder::ChangeCover(int32_t collective, int32_t by) {
   const size_t row = covers_.RowOf(collective, by);
   covers_changed_.resize(covers_.rows().size(), 0);
   Picoseconds& time = covers_.TimeOf(row);
-  if (!recorder_.marked_ || covers_changed_[row] == recorder_.marks_) return time;
-  covers_changed_[row] = recorder_.marks_;
-  recorder_.cover_journal_.push_back({this, row, time});
+  if (!shared_.marked || covers_changed_[row] == shared_.marks) return time;
+  covers_changed_[row] = shared_.marks;
+  shared_.cover_journal.push_back({this, row, time});
   return time;
 }
 

@@ -55,12 +55,38 @@ class BusyUnion {
 // Where the operations of a stream are shown.
 Track TrackOf(isa::StreamKind kind);
 
-class Recorder;
+class DeviceRecorder;
+
+// What the recorders of all devices of a run share. While a mark is set (Recorder::SetMark), every
+// total that changes first goes to a journal with the value that it had.
+struct SharedRecords {
+  struct OpEntry {
+    DeviceRecorder* device = nullptr;
+    int32_t op = -1;
+    OpTotals totals;
+  };
+  struct CoverEntry {
+    DeviceRecorder* device = nullptr;
+    size_t row = 0;
+    Picoseconds time{0};
+  };
+
+  const isa::PodProgram& program;
+  const CollectiveKinds kinds;
+  const int64_t steps;  // SimulationOptions::record_steps
+  const bool work;      // SimulationOptions::record_work
+  Recording recording = {};
+  std::vector<OpEntry> op_journal = {};
+  std::vector<CoverEntry> cover_journal = {};
+  int32_t marks = 0;  // set so far
+  bool marked = false;
+};
 
 class DeviceRecorder : public events::Probe {
  public:
-  // `shown`: the devices of its class whose spans are kept.
-  DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown);
+  // `shown` are the devices of the class whose spans are kept; `finish` is when the last that the
+  // class did or received ended.
+  DeviceRecorder(SharedRecords& shared, Picoseconds& finish, std::vector<int32_t> shown);
 
   void LabelBegan(const events::StreamRef& stream, int32_t op) override;
   void LabelEnded(const events::StreamRef& stream, int32_t op) override;
@@ -121,13 +147,12 @@ class DeviceRecorder : public events::Probe {
   // The time up to now is added to the totals of what has been under way (overlap.h).
   void SettleOverlap(Picoseconds now);
 
-  Recorder& recorder_;
-  const int32_t device_;
+  SharedRecords& shared_;
   const std::vector<int32_t> shown_;
   std::vector<ShownRow> rows_;  // in the order of their first span
   int64_t run_ = 0;             // begins and ends of operations on the main stream
   DeviceTotals totals_;  // but for its end
-  Picoseconds& finish_;  // Recorder::finishes_
+  Picoseconds& finish_;
   std::vector<Bytes> owned_;  // live in HBM, by owner; of recorded devices
   std::vector<OpTotals> ops_;
   std::vector<int32_t> changed_;              // per operation, the last mark before its change

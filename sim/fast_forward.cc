@@ -8,7 +8,6 @@
 
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
-#include "sim/longest_step.h"
 
 namespace tpusim::sim {
 namespace {
@@ -189,7 +188,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     if (periods <= 0) continue;
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
     if (periods > (kLongestStep - now.state.at).value() / period.value()) {
-      ahead_ = Ahead{periods, period};
+      ahead_ = PassesAhead{periods, period};
       sc_core::sc_stop();
       return true;
     }

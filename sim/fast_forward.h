@@ -39,6 +39,7 @@
 #include "models/events/causes.h"
 #include "models/events/faults.h"
 #include "models/steady/state.h"
+#include "sim/longest_step.h"
 #include "sim/look_budget.h"
 #include "sim/recorder.h"
 
@@ -64,12 +65,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   // How often time was moved.
   int64_t moves() const { return moves_; }
-  // Why the simulation was stopped: passes, or periods of several, that are known to come.
-  struct Ahead {
-    int64_t passes = 0;
-    Picoseconds period;
-  };
-  const std::optional<Ahead>& ahead() const { return ahead_; }
+  // Why the simulation was stopped.
+  const std::optional<PassesAhead>& ahead() const { return ahead_; }
 
  private:
   // The pod at the begin of a pass.
@@ -118,7 +115,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   int64_t remembered_ = 0;                       // by all loops
   int64_t moves_ = 0;
   LookBudget budget_;
-  std::optional<Ahead> ahead_;
+  std::optional<PassesAhead> ahead_;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };
 

@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "configs/chip_schema.h"
 #include "configs/memory.h"
 #include "configs/status_macros.h"
-#include "models/flow/network.h"
 #include "models/isa/instruction_count.h"
-#include "sim/pod.h"
 
 namespace tpusim::sim {
 namespace {
@@ -64,16 +61,16 @@ std::string ParameterOf(const std::string& resource) {
   return "";
 }
 
-absl::Status TooLong(const Pod& pod, const configs::Config& config,
-                     const isa::PodProgram& program) {
+absl::Status TooLong(const std::optional<PassesAhead>& ahead, const flow::Network& network,
+                     const configs::Config& config, const isa::PodProgram& program) {
   std::string message =
       fmt::format("the step takes more than {} days, the longest that is simulated", kLongestDays);
-  if (const auto& ahead = pod.passes_ahead()) {
+  if (ahead) {
     message += fmt::format("; a loop has {} more passes of {:.3g} us", ahead->passes,
                            ToMicroseconds(ahead->period));
   }
   const std::string loops = LoopsOf(program);
-  const std::optional<flow::ResourceId> bottleneck = Bottleneck(pod.network());
+  const std::optional<flow::ResourceId> bottleneck = Bottleneck(network);
   if (!bottleneck) {
     return UserError(fmt::format(
         "{}{}{}", message, loops,
@@ -81,9 +78,9 @@ absl::Status TooLong(const Pod& pod, const configs::Config& config,
                                     configs::FormatNumber(config.chip.clock.value()))
                       : ""));
   }
-  const std::string& name = pod.network().Name(*bottleneck);
+  const std::string& name = network.Name(*bottleneck);
   message += fmt::format("; most of it is what goes through {} at {} per second", name,
-                         configs::FormatNumber(pod.network().Capacity(*bottleneck)));
+                         configs::FormatNumber(network.Capacity(*bottleneck)));
   const std::string parameter = ParameterOf(name);
   if (const configs::Parameter* known = configs::FindParameter(parameter)) {
     message += fmt::format(" ({} = {})", parameter, configs::FormatNumber(known->get(config.chip)));

@@ -7,25 +7,31 @@
 #define TPUSIM_SIM_LONGEST_STEP_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "configs/config.h"
 #include "configs/units.h"
+#include "models/flow/network.h"
 #include "models/isa/program.h"
 
 namespace tpusim::sim {
-
-class Pod;
 
 // Far from the end of the clock: what is pending then ends before it.
 inline constexpr int64_t kLongestDays = 30;
 inline constexpr Picoseconds kLongestStep(kLongestDays * 24 * 3600 * int64_t{1'000'000'000'000});
 
+// Passes of a loop that are known to come, or periods of several.
+struct PassesAhead {
+  int64_t passes = 0;
+  Picoseconds period;
+};
+
 // After a simulation that has come to kLongestStep, that would have, by passes of a loop that are
 // known, or in which something never ends: a user's error.
-absl::Status TooLong(const Pod& pod, const configs::Config& config,
-                     const isa::PodProgram& program);
+absl::Status TooLong(const std::optional<PassesAhead>& ahead, const flow::Network& network,
+                     const configs::Config& config, const isa::PodProgram& program);
 
 // The parameter of configs/chip_schema.cc that says the rate of a resource of the pod, by the
 // resource's name; "" if none does.

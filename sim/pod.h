@@ -104,7 +104,7 @@ class Pod : public sc_core::sc_module {
   void TolerateAfter(int64_t events) { fast_forward_.TolerateAfter(events); }
   Picoseconds tolerated() const { return fast_forward_.tolerated(); }
   // Passes of a loop that would have made the step longer than kLongestStep.
-  const std::optional<FastForward::Ahead>& passes_ahead() const { return fast_forward_.ahead(); }
+  const std::optional<PassesAhead>& passes_ahead() const { return fast_forward_.ahead(); }
   const flow::Network& network() const { return fluid_.network(); }
   // Instructions retired, flows started and ended.
   int64_t events() const { return instructions() + flows(); }

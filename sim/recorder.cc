@@ -17,17 +17,14 @@ using events::Now;
 Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program,
                    const Classes& classes, const std::vector<int32_t>& record_devices,
                    int64_t steps, bool work)
-    : program_(program),
-      classes_(classes),
+    : classes_(classes),
       devices_per_chip_(config.topology.devices_per_chip()),
       recorded_(record_devices),
       finishes_(classes.devices.first.size(), Picoseconds(0)),
       devices_(static_cast<size_t>(program.devices())),
       shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
       visible_(program.routes.size()),
-      steps_(work ? steps : 1),
-      work_(work),
-      kinds_(program.info) {
+      shared_{program, CollectiveKinds(program.info), work ? steps : 1, work} {
   std::sort(recorded_.begin(), recorded_.end());
   recorded_.erase(std::unique(recorded_.begin(), recorded_.end()), recorded_.end());
   std::vector<std::vector<int32_t>> shown(classes.devices.first.size());
@@ -39,7 +36,7 @@ Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program
   }
   for (size_t c = 0; c < shown.size(); ++c) {
     const int32_t device = classes.devices.first[c];
-    devices_[device] = std::make_unique<DeviceRecorder>(*this, device, std::move(shown[c]));
+    devices_[device] = std::make_unique<DeviceRecorder>(shared_, finishes_[c], std::move(shown[c]));
   }
 }
 
@@ -51,10 +48,10 @@ const std::vector<Recorder::Sender>& Recorder::VisibleSenders(int32_t route, int
   std::vector<std::vector<Sender>>& visible = visible_[route];
   if (visible.empty()) {
     visible.resize(classes_.devices.first.size());
-    for (int32_t source = 0; source < program_.devices(); ++source) {
+    for (int32_t source = 0; source < shared_.program.devices(); ++source) {
       const int32_t its_route = classes_.RouteOfMember(source, route);
       if (its_route < 0) continue;
-      const isa::RouteEnd& end = program_.routes[its_route].from[source];
+      const isa::RouteEnd& end = shared_.program.routes[its_route].from[source];
       if (end.peer < 0) continue;
       bool seen = IsRecorded(source) || IsRecorded(end.peer);
       for (const configs::Link& link : end.links) seen = seen || ShownOn(link.chip) >= 0;
@@ -84,13 +81,13 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
       device(to.receiver).AddHbm(record.op, Bytes(std::llround(bytes)));
     }
   }
-  if (recorded_.empty() || !work_) return;
+  if (recorded_.empty() || !shared_.work) return;
   for (const Sender& sender : VisibleSenders(rdma.route, device_class)) ShowRdma(record, sender);
 }
 
 void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
   const int32_t source = sender.device;
-  const isa::RouteEnd& route = program_.routes[sender.route].from[source];
+  const isa::RouteEnd& route = shared_.program.routes[sender.route].from[source];
   if (route.links.empty() && !route.dcn) return;
   const bool sender_shown = IsRecorded(source), receiver_shown = IsRecorded(route.peer);
   const uint64_t arrow = sender_shown && receiver_shown ? ++arrows_ : 0;
@@ -104,7 +101,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
     span.track = Track::kDcn;
     span.device = source;
     span.flow_out = arrow;
-    recording_.Add(span);
+    shared_.recording.Add(span);
   }
   for (size_t hop = 0; hop < route.links.size(); ++hop) {
     const configs::Link& link = route.links[hop];
@@ -112,7 +109,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
     if (span.device < 0) continue;
     span.lane = static_cast<int32_t>(link.direction);
     span.flow_out = hop == 0 ? arrow : 0;
-    recording_.Add(span);
+    shared_.recording.Add(span);
   }
   if (!receiver_shown) return;
   // The arrival: a moment on the track of the receiver's collectives.
@@ -123,7 +120,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
   span.start = span.end = record.arrival;
   span.flow_out = 0;
   span.flow_in = arrow;
-  recording_.Add(span);
+  shared_.recording.Add(span);
 }
 
 void Recorder::Settle(Picoseconds now) {
@@ -135,32 +132,33 @@ void Recorder::Visit(steady::StateVisitor& visitor) {
 }
 
 Recorder::Mark Recorder::SetMark() {
-  marked_ = true;
-  ++marks_;
+  shared_.marked = true;
+  ++shared_.marks;
   FlushMerged();
-  return {journal_.size(), cover_journal_.size(), recording_.SetMark(), arrows_};
+  return {shared_.op_journal.size(), shared_.cover_journal.size(), shared_.recording.SetMark(),
+          arrows_};
 }
 
 void Recorder::DropMarks() {
-  marked_ = false;
-  journal_.clear();
-  cover_journal_.clear();
+  shared_.marked = false;
+  shared_.op_journal.clear();
+  shared_.cover_journal.clear();
 }
 
 Recorder::Added Recorder::AddedSince(const Mark& mark) const {
   // The first entry since the mark has the value that there was then.
   Added added;
   std::set<std::pair<const DeviceRecorder*, int32_t>> done;  // looked up, never iterated over
-  for (size_t i = mark.journal; i < journal_.size(); ++i) {
-    const JournalEntry& entry = journal_[i];
+  for (size_t i = mark.journal; i < shared_.op_journal.size(); ++i) {
+    const SharedRecords::OpEntry& entry = shared_.op_journal[i];
     if (!done.emplace(entry.device, entry.op).second) continue;
     OpTotals difference = entry.device->ops_[entry.op];
     difference.Add(entry.totals, -1);
     added.ops.push_back({entry.device, entry.op, difference});
   }
   std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
-  for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
-    const CoverEntry& entry = cover_journal_[i];
+  for (size_t i = mark.covers; i < shared_.cover_journal.size(); ++i) {
+    const SharedRecords::CoverEntry& entry = shared_.cover_journal[i];
     if (!covered.emplace(entry.device, entry.row).second) continue;
     added.covers.push_back(
         {entry.device, entry.row, entry.device->covers_.TimeOf(entry.row) - entry.time});
@@ -170,16 +168,16 @@ Recorder::Added Recorder::AddedSince(const Mark& mark) const {
 
 void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
   const Added added = AddedSince(mark);
-  for (const JournalEntry& entry : added.ops) {
+  for (const SharedRecords::OpEntry& entry : added.ops) {
     entry.device->ops_[entry.op].Add(entry.totals, times);
   }
-  for (const CoverEntry& entry : added.covers) {
+  for (const SharedRecords::CoverEntry& entry : added.covers) {
     entry.device->covers_.TimeOf(entry.row) += entry.time * times;
   }
   if (recorded_.empty()) return;
   FlushMerged();
   const uint64_t arrows = arrows_ - mark.arrows;
-  recording_.Repeat(mark.recording, period, times, arrows);
+  shared_.recording.Repeat(mark.recording, period, times, arrows);
   arrows_ += arrows * static_cast<uint64_t>(times);
 }
 
@@ -188,10 +186,10 @@ void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& it
   TPUSIM_CHECK(recorded_.empty(), "spans cannot be given other operations");
   const Added added = AddedSince(mark);
   for (int64_t n = 1; n <= times; ++n) {
-    for (const JournalEntry& entry : added.ops) {
+    for (const SharedRecords::OpEntry& entry : added.ops) {
       entry.device->ops_[iterations.Later(entry.op, n * per_period)].Add(entry.totals, 1);
     }
-    for (const CoverEntry& entry : added.covers) {
+    for (const SharedRecords::CoverEntry& entry : added.covers) {
       CoverTable& covers = entry.device->covers_;
       const Cover cover = covers.rows()[entry.row];
       const size_t row = covers.RowOf(iterations.Later(cover.collective, n * per_period),
@@ -206,12 +204,12 @@ void Recorder::FlushMerged() {
     devices_[representative]->FlushSteps();
   }
   for (std::vector<Watch>& watches : watches_) {
-    for (Watch& watch : watches) watch.rates.Flush(recording_);
+    for (Watch& watch : watches) watch.rates.Flush(shared_.recording);
   }
 }
 
 void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane) {
-  if (!work_ && counter == Counter::kLinkBandwidth) return;
+  if (!shared_.work && counter == Counter::kLinkBandwidth) return;
   if (watches_.size() <= resource.value) watches_.resize(resource.value + 1);
   std::vector<Watch>& watches = watches_[resource.value];
   const auto same = std::find_if(watches.begin(), watches.end(), [&](const Watch& watch) {
@@ -228,20 +226,22 @@ void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter coun
 void Recorder::ObserveRates(flow::Network& network) {
   for (std::vector<Watch>& watches : watches_) {
     for (Watch& watch : watches) {
-      watch.rates = RateThinner(recording_.PlaceOf(watch.devices, watch.counter, watch.lane));
+      watch.rates =
+          RateThinner(shared_.recording.PlaceOf(watch.devices, watch.counter, watch.lane));
     }
   }
   network.SetRateObserver([this](flow::ResourceId resource, Picoseconds time, double rate) {
     if (resource.value >= watches_.size()) return;
     for (Watch& watch : watches_[resource.value]) {
-      watch.rates.Add(recording_, 2 * steps_, device(watch.devices[0]).run_, time, rate);
+      const int64_t run = device(watch.devices[0]).run_;
+      watch.rates.Add(shared_.recording, 2 * shared_.steps, run, time, rate);
     }
   });
 }
 
 std::vector<MeanOpTotals> Recorder::MeanOps() const {
   // As floating point: picoseconds of many devices are more than 64 bits hold.
-  std::vector<double> counts(program_.info.ops.size(), 0), times(counts);
+  std::vector<double> counts(shared_.program.info.ops.size(), 0), times(counts);
   double devices = 0;
   for (const int32_t representative : classes_.devices.first) {
     const auto alike = static_cast<double>(classes_.devices.Multiplicity(representative));
@@ -263,7 +263,7 @@ std::vector<MeanOpTotals> Recorder::MeanOps() const {
 Timeline Recorder::Finish() {
   Timeline timeline;
   timeline.recorded_devices = recorded_;
-  timeline.recorded_steps = steps_;
+  timeline.recorded_steps = shared_.steps;
   timeline.class_of = classes_.devices.class_of;
   for (const int32_t representative : classes_.devices.first) {
     DeviceRecorder& recorder = *devices_[representative];
@@ -276,8 +276,8 @@ Timeline Recorder::Finish() {
       timeline.critical_device = representative;
     }
   }
-  timeline.devices.reserve(static_cast<size_t>(program_.devices()));
-  for (int32_t id = 0; id < program_.devices(); ++id) {
+  timeline.devices.reserve(static_cast<size_t>(shared_.program.devices()));
+  for (int32_t id = 0; id < shared_.program.devices(); ++id) {
     timeline.devices.push_back(device(id).totals_);
   }
   if (!devices_.empty()) {
@@ -287,7 +287,7 @@ Timeline Recorder::Finish() {
     timeline.kinds = devices_[timeline.critical_device]->overlap_.OfKinds();
   }
   FlushMerged();
-  timeline.recording = std::move(recording_);
+  timeline.recording = std::move(shared_.recording);
   return timeline;
 }
 

@@ -68,26 +68,15 @@ class Recorder : public ici::FabricProbe {
   Timeline Finish();
 
  private:
-  friend class DeviceRecorder;
   struct Watch {
     std::vector<int32_t> devices;  // one class
     Counter counter = Counter::kBandwidth;
     int32_t lane = 0;
     RateThinner rates{0};
   };
-  struct JournalEntry {
-    DeviceRecorder* device = nullptr;
-    int32_t op = -1;
-    OpTotals totals;
-  };
-  struct CoverEntry {
-    DeviceRecorder* device = nullptr;
-    size_t row = 0;
-    Picoseconds time{0};
-  };
   struct Added {
-    std::vector<JournalEntry> ops;
-    std::vector<CoverEntry> covers;
+    std::vector<SharedRecords::OpEntry> ops;
+    std::vector<SharedRecords::CoverEntry> covers;
   };
   // What every operation and cover has more than at the mark.
   Added AddedSince(const Mark& mark) const;
@@ -105,7 +94,6 @@ class Recorder : public ici::FabricProbe {
   void FlushMerged();
   std::vector<MeanOpTotals> MeanOps() const;
 
-  const isa::PodProgram& program_;
   const Classes& classes_;
   const int64_t devices_per_chip_;
   std::vector<int32_t> recorded_;
@@ -114,15 +102,8 @@ class Recorder : public ici::FabricProbe {
   std::vector<int32_t> shown_on_chip_;
   std::vector<std::vector<Watch>> watches_;                // by resource
   std::vector<std::vector<std::vector<Sender>>> visible_;  // by route and class, when first asked
-  const int64_t steps_;
-  const bool work_;
-  const CollectiveKinds kinds_;
-  Recording recording_;
+  SharedRecords shared_;
   uint64_t arrows_ = 0;
-  std::vector<JournalEntry> journal_;
-  std::vector<CoverEntry> cover_journal_;
-  int32_t marks_ = 0;  // set so far
-  bool marked_ = false;
 };
 
 }  // namespace tpusim::sim

@@ -95,7 +95,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateClasses(const Run& run, const Cl
   RETURN_IF_ERROR(pod.fault());
   if (flights != nullptr && flights->refused()) return std::nullopt;
   if (pod.passes_ahead() || sc_core::sc_pending_activity() || pod.network().active_flows() > 0) {
-    return TooLong(pod, config, program);
+    return TooLong(pod.passes_ahead(), pod.network(), config, program);
   }
   RETURN_IF_ERROR(CheckFinished(pod, program));
 

@@ -18,12 +18,6 @@
 
 namespace tpusim::timing {
 
-// Cycles of one block that each slot of the vector unit is busy for, on a device.
-struct SlotCycles {
-  double valu = 0, eup = 0, xlu = 0, load = 0, store = 0;
-};
-SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block);
-
 struct UnitPressure {
   std::string_view unit;  // "MXU", "VALU", "EUP", "XLU", "load", "store", "scalar", "DMA in", ...
   double cycles = 0;      // of the whole kernel

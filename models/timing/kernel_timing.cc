@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "models/timing/kernel_pressure.h"
-
 namespace tpusim::timing {
 namespace {
 

@@ -12,6 +12,12 @@
 
 namespace tpusim::timing {
 
+// Cycles of one block that each slot of the vector unit is busy for, on a device.
+struct SlotCycles {
+  double valu = 0, eup = 0, xlu = 0, load = 0, store = 0;
+};
+SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block);
+
 // What each slot of one block is busy for. `total` is what the block takes.
 struct BlockCycles {
   Cycles mxu{0};       // longest array's steady state, without fill and drain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import pathlib
 import re
 
@@ -38,6 +39,7 @@ PASSES = WORKLOADS / "passes"
 # them.
 FOLDERS_OF = {
     "sim": ["impairments", "recording", "symmetry", "", "results"],
+    "sim/results": ["report", "trace", "measured", "page"],
     "workloads/sharding": ["rules", ""],
     "workloads/spmd": ["emit", "ops", ""],
     "tools/tpusim": [
@@ -54,6 +56,8 @@ WITHOUT_SYSTEMC = ["isa", "steady", "timing", "flow"]
 BUILT_BY = {"router": ["ici/fabric", "ici/link"]}
 # Folders that the machine may include.
 BELOW_MODELS = ["configs", "models"]
+# Folders in which no file includes itself by way of others.
+WITHOUT_CIRCLES = ["models", "sim"]
 FOLDERS = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
 
 MOST_LINES = 600
@@ -165,6 +169,17 @@ def test_folders_include_only_what_comes_before_them() -> None:
                 if folders.index(folder) > own:
                     wrong.append(f"{path.relative_to(ROOT)} includes {room_of}/{included}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_files_include_each_other() -> None:
+    """A header and its source are one: no declaration needs what is implemented above it."""
+    for folder in WITHOUT_CIRCLES:
+        sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+        for path in sources(ROOT / folder, ".h", ".cc"):
+            own = path.relative_to(ROOT).with_suffix("").as_posix()
+            included = re.findall(rf'#include "({folder}/[^"]+)\.h"', path.read_text())
+            sorter.add(own, *(set(included) - {own}))
+        sorter.prepare()
 
 
 def test_rooms_of_the_machine_include_only_what_comes_before_them() -> None:

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/results/measured/validation.h"
+#include "sim/results/measured/measurements.h"
 
 namespace tpusim::results {
 

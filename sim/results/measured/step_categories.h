@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/results/measured/validation.h"
+#include "sim/results/measured/measurements.h"
 #include "sim/results/report/report.h"
 
 namespace tpusim::results {

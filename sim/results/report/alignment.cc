@@ -10,6 +10,7 @@
 #include "sim/results/report/name_pattern.h"
 #include "sim/results/report/rollup.h"
 #include "sim/results/report/scope.h"
+#include "sim/results/report/text.h"
 
 namespace tpusim::results {
 namespace {

@@ -12,11 +12,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/results/report/compare.h"
 #include "sim/results/report/placed_ops.h"
 #include "sim/results/report/report.h"
 
@@ -81,6 +81,13 @@ struct Alignment {
   std::vector<std::pair<std::string, Both<KindTotals>>> kinds;
   std::vector<AlignedPlace> places;   // the largest difference first
   std::vector<AlignedMemory> memory;  // likewise
+};
+
+// A program on a slice: its report, or why there is none (it does not fit).
+struct Compared {
+  std::string workload, config;
+  std::optional<Report> report;
+  std::string problem;
 };
 
 // What makes a place. Where the time is asked for by scope alone, lines of it are one place.

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/results/report/alignment.h"
 #include "sim/results/report/alignment_output.h"
 #include "sim/results/report/rollup_text.h"
 #include "sim/results/report/text.h"
@@ -64,12 +63,6 @@ struct Part {
 };
 
 }  // namespace
-
-std::string LetterOf(size_t i) {
-  std::string letter(1, static_cast<char>('A' + i % 26));
-  if (i >= 26) letter += fmt::format("{}", i / 26);
-  return letter;
-}
 
 std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,
                               const Report& b) {

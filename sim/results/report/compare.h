@@ -6,20 +6,15 @@
 #ifndef TPUSIM_SIM_RESULTS_REPORT_COMPARE_H_
 #define TPUSIM_SIM_RESULTS_REPORT_COMPARE_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/results/report/alignment.h"
+#include "sim/results/report/producer.h"
 #include "sim/results/report/report.h"
+#include "sim/results/report/rollup.h"
 
 namespace tpusim::results {
-
-// A program on a slice: its report, or why there is none (it does not fit).
-struct Compared {
-  std::string workload, config;
-  std::optional<Report> report;
-  std::string problem;
-};
 
 struct CompareOptions {
   RollupBy by = RollupBy::kCategory;
@@ -37,9 +32,6 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
 // "config", "report" or "problem"}]}, with "alignment": [...] where programs can be lined up
 // (alignment.h).
 std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
-
-// What tells columns apart: A, B, ..., Z, A1, B1, ...
-std::string LetterOf(size_t i);
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".

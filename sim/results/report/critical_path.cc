@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/results/report/rollup_text.h"
+#include "sim/results/report/text.h"
 
 namespace tpusim::results {
 namespace {

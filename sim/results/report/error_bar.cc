@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "configs/embedded_files.h"
-#include "sim/results/report/report.h"
 #include "sim/results/report/text.h"
 
 namespace tpusim::results {

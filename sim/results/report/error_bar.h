@@ -12,26 +12,12 @@
 #ifndef TPUSIM_SIM_RESULTS_REPORT_ERROR_BAR_H_
 #define TPUSIM_SIM_RESULTS_REPORT_ERROR_BAR_H_
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "configs/config.h"
+#include "sim/results/report/report.h"
 
 namespace tpusim::results {
-
-struct Report;
-
-struct ErrorBar {
-  std::string chip;
-  std::string kind;  // "" = none of those that were measured
-  int64_t rows = 0;
-  double mean = 0;        // of the absolute errors
-  double worst = 0;       // signed: below 0 the simulated step was too short
-  std::string worst_row;  // "V40"
-  std::string text;       // for people, of whatever the others say
-};
 
 // "training", ...; "" for kinds of programs without a measurement.
 std::string_view KindOf(const Report& report);

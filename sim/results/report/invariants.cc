@@ -1,4 +1,5 @@
-// Numbers that cannot be, caught in every run.
+#include "sim/results/report/invariants.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 
 #include "configs/memory.h"
 #include "configs/status_macros.h"
-#include "sim/results/report/report.h"
 
 namespace tpusim::results {
 namespace {

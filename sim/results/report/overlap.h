@@ -11,13 +11,21 @@
 #ifndef TPUSIM_SIM_RESULTS_REPORT_OVERLAP_H_
 #define TPUSIM_SIM_RESULTS_REPORT_OVERLAP_H_
 
+#include <string>
 #include <vector>
 
+#include "configs/units.h"
 #include "models/isa/program_info.h"
-#include "sim/results/report/report.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
+
+// What hides a collective, or why nothing does.
+struct OverlapReport {
+  std::string what;  // the operation; the reason
+  Picoseconds time{0};
+  std::string text;  // of a reason: more of it, "" where the reason says all
+};
 
 // By operation: of collectives that were hidden, the operations that did most of that.
 std::vector<std::vector<OverlapReport>> CoversOf(const isa::ProgramInfo& info,

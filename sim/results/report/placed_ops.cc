@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/results/report/report.h"
+#include "sim/results/report/rollup.h"
 #include "sim/results/report/scope.h"
 
 namespace tpusim::results {

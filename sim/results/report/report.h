@@ -23,7 +23,7 @@
 #include "configs/units.h"
 #include "models/isa/program_info.h"
 #include "sim/results/report/critical_path.h"
-#include "sim/results/report/error_bar.h"
+#include "sim/results/report/overlap.h"
 #include "sim/results/report/placed_ops.h"
 #include "sim/results/report/producer.h"
 #include "sim/results/report/reshard_sites.h"
@@ -63,13 +63,6 @@ struct ScopeReport {
   Flops flops{0};
 };
 
-// What hides a collective, or why nothing does.
-struct OverlapReport {
-  std::string what;  // the operation; the reason
-  Picoseconds time{0};
-  std::string text;  // of a reason: more of it, "" where the reason says all
-};
-
 struct CollectiveReport {
   std::string name, kind, axes, algorithm, scope, source;
   Bytes bytes{0};  // V of one execution
@@ -98,6 +91,17 @@ struct LinkReport {
   configs::Direction direction = configs::Direction::kXPlus;
   Bytes bytes{0};
   double utilization = 0;  // of the nominal rate over the whole step
+};
+
+// How far simulations of this kind were from measurements (error_bar.h).
+struct ErrorBar {
+  std::string chip;
+  std::string kind;  // "" = none of those that were measured
+  int64_t rows = 0;
+  double mean = 0;        // of the absolute errors
+  double worst = 0;       // signed: below 0 the simulated step was too short
+  std::string worst_row;  // "V40"
+  std::string text;       // for people, of whatever the others say
 };
 
 // A record of the compiler (configs/record.h) that can be read back.
@@ -145,22 +149,6 @@ struct Report {
   Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};
   PlacedProgram placed;  // likewise, where `compare` may line programs up
 };
-
-// Operations that only hold others: their time is that of what is inside.
-bool IsContainer(const isa::OpInfo& op);
-
-// Error (internal): the simulation broke an invariant; the message names it.
-absl::StatusOr<Report> BuildReport(const configs::Config& config, const isa::ProgramInfo& info,
-                                   const sim::Timeline& timeline, const std::string& workload);
-
-// Invariants of every run: no figure of a report contradicts another. No step and no collective
-// beats a bound, no utilization passes 1, no peak passes what there is, parts fit into the whole
-// (busy times, scopes and operations into the step, arrays into the peak), bytes sent on a link
-// arrive at its end.
-// `received[d]` of a device counts what came in over links of direction d, so
-// it is compared with `sent[d]` of the neighbour on the opposite side.
-absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,
-                             const sim::Timeline& timeline, const Report& report);
 
 inline constexpr std::string_view kReportSchema = "tpusim.report/1";
 

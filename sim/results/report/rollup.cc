@@ -264,6 +264,10 @@ std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timelin
 
 }  // namespace
 
+bool IsContainer(const isa::OpInfo& op) {
+  return op.category == "while" || op.category == "conditional" || op.category == "call";
+}
+
 std::string XprofCategory(const isa::OpInfo& op) {
   // In modules of the TPU compiler these are fusions.
   if (op.carried) return "custom fusion";

@@ -67,6 +67,9 @@ inline constexpr std::string_view kNoScope = "(no scope)";
 inline constexpr std::string_view kNoSource = "(no source)";
 inline constexpr std::string_view kNoCollective = "(no collective)";
 
+// Operations that only hold others: their time is that of what is inside.
+bool IsContainer(const isa::OpInfo& op);
+
 // XProf's hlo_category of what the main stream does in an operation.
 std::string XprofCategory(const isa::OpInfo& op);
 

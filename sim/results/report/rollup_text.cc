@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -93,29 +92,6 @@ std::span<const Column> ColumnsOf(RollupBy by) {
 }
 
 }  // namespace
-
-std::vector<std::string> SharesText(const std::vector<Picoseconds>& parts) {
-  constexpr int64_t kWhole = 1000;  // tenths of a percent
-  const Picoseconds whole = std::accumulate(parts.begin(), parts.end(), Picoseconds(0));
-  std::vector<int64_t> tenths(parts.size(), 0);
-  std::vector<double> remainders(parts.size(), 0);
-  if (whole > Picoseconds(0)) {
-    int64_t left = kWhole;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const double exact = Ratio(parts[i], whole) * kWhole;
-      tenths[i] = static_cast<int64_t>(exact);
-      remainders[i] = exact - static_cast<double>(tenths[i]);
-      left -= tenths[i];
-    }
-    std::vector<size_t> order(parts.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return remainders[i]; });
-    for (size_t i = 0; i < order.size() && left > 0; ++i, --left) ++tenths[order[i]];
-  }
-  std::vector<std::string> texts;
-  for (const int64_t t : tenths) texts.push_back(fmt::format("{}.{}%", t / 10, t % 10));
-  return texts;
-}
 
 std::vector<std::vector<std::string>> RollupCells(const Report& report, RollupBy by, size_t top) {
   const std::vector<RollupRow>& rows = report.rollups.Of(by);

@@ -22,9 +22,6 @@ std::vector<std::vector<std::string>> RollupCells(const std::vector<Report>& rep
                                                   size_t top,
                                                   const std::vector<std::string>& labels);
 
-// Parts of a whole as "12.3%", which add up to 100 %; of an empty one, all "0.0%".
-std::vector<std::string> SharesText(const std::vector<Picoseconds>& parts);
-
 }  // namespace tpusim::results
 
 #endif  // TPUSIM_SIM_RESULTS_REPORT_ROLLUP_TEXT_H_

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -128,6 +129,35 @@ std::string BytesText(Bytes b) { return InUnits(static_cast<double>(b.value()), 
 std::string FlopsText(Flops f) { return InUnits(static_cast<double>(f.value()), kWork); }
 
 std::string PercentText(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+std::vector<std::string> SharesText(const std::vector<Picoseconds>& parts) {
+  constexpr int64_t kWhole = 1000;  // tenths of a percent
+  const Picoseconds whole = std::accumulate(parts.begin(), parts.end(), Picoseconds(0));
+  std::vector<int64_t> tenths(parts.size(), 0);
+  std::vector<double> remainders(parts.size(), 0);
+  if (whole > Picoseconds(0)) {
+    int64_t left = kWhole;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const double exact = Ratio(parts[i], whole) * kWhole;
+      tenths[i] = static_cast<int64_t>(exact);
+      remainders[i] = exact - static_cast<double>(tenths[i]);
+      left -= tenths[i];
+    }
+    std::vector<size_t> order(parts.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return remainders[i]; });
+    for (size_t i = 0; i < order.size() && left > 0; ++i, --left) ++tenths[order[i]];
+  }
+  std::vector<std::string> texts;
+  for (const int64_t t : tenths) texts.push_back(fmt::format("{}.{}%", t / 10, t % 10));
+  return texts;
+}
+
+std::string LetterOf(size_t i) {
+  std::string letter(1, static_cast<char>('A' + i % 26));
+  if (i >= 26) letter += fmt::format("{}", i / 26);
+  return letter;
+}
 
 std::string Clip(std::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);

@@ -19,6 +19,12 @@ std::string BytesText(Bytes b);             // "65.04 MiB": powers of 1024, as J
 std::string FlopsText(Flops f);             // "34.36 GFLOP"
 std::string PercentText(double share);      // 0.123 -> "12.3%"
 
+// Parts of a whole as "12.3%", which add up to 100 %; of an empty one, all "0.0%".
+std::vector<std::string> SharesText(const std::vector<Picoseconds>& parts);
+
+// What tells columns apart: A, B, ..., Z, A1, B1, ...
+std::string LetterOf(size_t i);
+
 // At most `width` bytes; what is cut ends in "...", and no character is cut in two.
 std::string Clip(std::string_view text, size_t width);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/results/report/alignment_output.h"
+#include "sim/results/report/compare.h"
 
 namespace tpusim::results {
 namespace {

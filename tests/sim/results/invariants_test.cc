@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "configs/status_macros.h"
-#include "sim/results/report/report.h"
+#include "sim/results/report/build_report.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {

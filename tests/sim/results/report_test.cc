@@ -1,4 +1,4 @@
-#include "sim/results/report/report.h"
+#include "sim/results/report/build_report.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

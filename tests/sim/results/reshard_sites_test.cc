@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sample.h"
+#include "sim/results/report/build_report.h"
 
 namespace tpusim::results {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "sim/results/report/build_report.h"
 #include "sim/results/trace/perfetto.h"
 #include "sim/results/trace/trace_source.h"
 #include "tests/temporary_folder.h"

@@ -14,6 +14,7 @@
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
+#include "sim/results/report/build_report.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/output/console.h"

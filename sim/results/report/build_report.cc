@@ -1,4 +1,4 @@
-#include "sim/results/report/report.h"
+#include "sim/results/report/build_report.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,10 @@
 #include "configs/hosts.h"
 #include "configs/memory.h"
 #include "configs/status_macros.h"
+#include "sim/results/report/error_bar.h"
+#include "sim/results/report/invariants.h"
 #include "sim/results/report/overlap.h"
+#include "sim/results/report/rollup.h"
 #include "sim/results/report/scope.h"
 #include "sim/results/report/text.h"
 
@@ -298,10 +301,6 @@ std::vector<RecordReport> RecordsOf(const std::vector<Record>& records) {
 }
 
 }  // namespace
-
-bool IsContainer(const isa::OpInfo& op) {
-  return op.category == "while" || op.category == "conditional" || op.category == "call";
-}
 
 absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo& info,
                                    const sim::Timeline& timeline, const std::string& workload) {
