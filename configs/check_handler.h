@@ -1,4 +1,4 @@
-// Who hears of broken invariants (TPUSIM_CHECK).
+// SetCheckHandler redirects reports of broken invariants (TPUSIM_CHECK).
 #ifndef TPUSIM_CONFIGS_CHECK_HANDLER_H_
 #define TPUSIM_CONFIGS_CHECK_HANDLER_H_
 
@@ -6,8 +6,8 @@
 
 namespace tpusim {
 
-// In a process that answers to another one, which tells it, nothing is printed: `handler` hears
-// what was broken where. It must not return.
+// Makes `handler`, which must not return, receive what was broken and where; nothing is printed
+// then. A process that works for another one sends it there.
 void SetCheckHandler(void (*handler)(const std::string& what));
 
 // `advice` is called once, when an invariant is broken, in front of the handler: what it returns is

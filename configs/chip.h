@@ -1,10 +1,9 @@
-// What one chip is made of, as read from configs/chips/NAME.json.
+// The parameters of one chip, as read from configs/chips/NAME.json.
 //
-// The JSON file gives every figure with its unit and source; this header is the
-// typed view of it that the compiler and the machine share. Field paths equal
-// the JSON paths and the names that --set takes ("chip.hbm.bytes_per_second",
-// "ici.hop_latency_ns"): one table in chip_schema.cc binds them, so that a
-// parameter cannot exist in one place only.
+// The JSON file gives every figure with its unit and source; this header is the typed view of it
+// that the compiler and the machine share. Field paths equal the JSON paths and the names that
+// --set takes ("chip.hbm.bytes_per_second", "ici.hop_latency_ns"): one table in chip_schema.cc
+// binds them, so that a parameter cannot exist in one place only.
 //
 // "Per core" means per TensorCore, "per chip" per package on the torus.
 #ifndef TPUSIM_CONFIGS_CHIP_H_
@@ -117,14 +116,14 @@ struct HostParams {
   Picoseconds dcn_latency;
   int64_t chips_x = 0, chips_y = 0, chips_z = 1;  // chips per host
 
-  // Of the network cards of a host with so many chips, each way.
+  // Returns the rate of the network cards of a host with so many chips, each way.
   BytesPerSecond DcnRate(int64_t chips) const {
     return dcn_bytes_per_second * (dcn_efficiency * static_cast<double>(chips));
   }
 };
 
-// Which axes of a slice close into rings. A property of the generation: chips
-// without optical switches only have the cables of the full pod.
+// Says which axes of a slice close into rings. The rule belongs to the generation: chips without
+// optical switches only have the cables of the full pod.
 enum class WrapRule {
   kNever,
   kFullPod,       // all axes wrap iff the slice is the full pod
@@ -138,12 +137,13 @@ struct SliceRules {
   int64_t axes = 0;                        // 2 or 3
   std::array<int64_t, 3> max = {1, 1, 1};  // longest axes; on 2D chips the full pod
   WrapRule wrap = WrapRule::kNever;
-  // Whether n x n x 2n and n x 2n x 2n cube slices also come as twisted tori
-  // ("4x4x8_twisted"), whose short axes wrap with a shift along the long ones.
+  // The chip also has n x n x 2n and n x 2n x 2n cube slices as twisted tori ("4x4x8_twisted"),
+  // whose short axes wrap with a shift along the long ones.
   bool twisted = false;
   std::vector<std::string> slices;  // "4x2", x first
 
-  // Of a chip in the largest slice: two per axis, one where that is two chips long.
+  // Returns the links of a chip in the largest slice: two per axis, one where that is two chips
+  // long.
   int64_t Links() const {
     int64_t links = 0;
     for (const int64_t length : max) links += std::min<int64_t>(length - 1, 2);
@@ -158,7 +158,7 @@ struct TrayOrder {
   std::array<int64_t, 3> shape = {0, 0, 0};   // zeros: any box of so many devices
   std::array<int64_t, 3> within = {0, 0, 0};  // zeros: any; else the box must fit in this
   bool one_axis_only = false;                 // only if one mesh axis spans the box
-  // Only if the last mesh axis is one tray; then any number of trays, each in
+  // The order holds only if the last mesh axis is one tray; then for any number of trays, each in
   // this order.
   bool last_axis_only = false;
   int64_t repeats = 1;  // applies to 1 .. repeats trays, each in this order
@@ -172,8 +172,8 @@ struct DeviceOrderRules {
   // JAX numbers devices host by host; a mesh of fewer devices takes the first.
   std::array<int64_t, 3> enumeration_tile = {1, 1, 1};
   bool splits_physical_axes = false;  // make_mesh may split an axis of the torus
-  // Without a tray: JAX's list of devices as it is, instead of whole axes of
-  // the torus per mesh axis.
+  // Slices without a tray keep JAX's list of devices, instead of whole axes of the torus per mesh
+  // axis.
   bool listed = false;
   std::vector<TrayOrder> trays;
 };

@@ -27,7 +27,7 @@ constexpr std::streamsize kMaxFileBytes = 4 * kMiB;
 
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth);
 
-// What the chips are called elsewhere.
+// Returns the chip of this name by its other names; "" if it has none.
 std::string OtherName(std::string name) {
   static const std::map<std::string, std::string> kNames = {
       {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
@@ -297,8 +297,8 @@ const Json& CompilerFile() {
   return *json;
 }
 
-// What the compiler does on a built-in chip: the values by chip of its own, else of the one that it
-// is like, else those of all chips. "" is a chip that the compiler's file does not know.
+// Reads the values of the TPU compiler for a built-in chip: its own, else those of the chip that it
+// resembles, else those of all chips. "" stands for a chip that the compiler's file does not know.
 absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
   const Json& json = CompilerFile();
   const std::string where = CompilerName() + ".json";

@@ -25,7 +25,8 @@ namespace tpusim::configs {
 struct Provenance {
   std::string source;  // empty: the parameter has not been given
   std::string note;
-  // Of the compiler: the nearest values that were seen to behave otherwise, and its flag.
+  // Only values of the compiler have these: the nearest values seen to behave otherwise, and its
+  // flag.
   std::string bracket, flag;
 };
 
@@ -39,13 +40,11 @@ struct ChipFile {
 // to `folder` unless absolute.
 absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder);
 
-// The text of a chip file; `where` names it in messages, relative bases are
-// looked up in `folder`.
+// The text of a chip file; `where` names it in messages, relative bases are looked up in `folder`.
 absl::StatusOr<ChipFile> ParseChip(std::string_view text, const std::string& where,
                                    const std::string& folder);
 
-// What no single parameter can check: VMEM windows fit in VMEM, devices divide
-// the cores, ...
+// Checks what no single parameter can: VMEM windows fit in VMEM, devices divide the cores, ...
 absl::Status CheckChip(const ChipParams& chip);
 
 // The version of the TPU compiler that configs/compilers tells of: "libtpu-0.0.42".

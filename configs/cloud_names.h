@@ -18,10 +18,10 @@ struct CloudName {
   std::string chip;   // as here, "v5e"
   int64_t chips = 0;  // 0: the number is none that such a slice can have
 };
-// Nothing if the name is not of that form.
+// Reads a name; nothing if it does not have this form.
 std::optional<CloudName> ParseCloudName(std::string_view name);
 
-// Of these slices the one meant; "" if none has so many chips.
+// Returns the slice with so many chips; "" if there is none.
 std::string SliceOfChips(const std::vector<std::string>& slices, int64_t chips);
 
 }  // namespace tpusim::configs

@@ -32,7 +32,7 @@ struct Override {
   std::string where;    // "--set", or the file that holds it
 };
 
-// What --config said, whichever form it took.
+// The contents of --config, whichever form it took.
 struct Request {
   std::string chip = {};
   std::string folder = {};  // relative chip paths start here

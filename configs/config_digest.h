@@ -1,4 +1,4 @@
-// What a slice is told by: everything of it that can change what a program does there.
+// The digest of a slice: of everything in it that can change what a program does there.
 //
 // A figure that --set changes, a base that a chip file names, an order of devices in a file of
 // one's own: two slices may have one name and differ. Members are taken apart by their number, so

@@ -60,8 +60,8 @@ std::optional<Shape> BoxOfFirst(const Shape& slice, const Shape& wanted_tile, in
   return extent;
 }
 
-// Where JAX would find a hole: the box with the smallest sum of sides, the
-// longest in x among those.
+// Returns the box that JAX takes in place of a slice with holes: the smallest sum of sides, then
+// the longest in x.
 std::optional<Shape> CompactBox(const Shape& slice, int64_t count) {
   std::optional<Shape> best;
   for (int64_t z = 1; z <= std::min(slice[2], count); ++z) {
@@ -154,8 +154,8 @@ absl::StatusOr<int64_t> Partitions(const std::vector<int64_t>& mesh, const Confi
   return partitions;
 }
 
-// How often each mesh axis goes over the slices: they divide the leading axes, as
-// far as each divides. Error: they do not.
+// Returns how many slices each mesh axis spans: slices divide the leading axes, as far as each
+// divides. Error: they do not.
 absl::StatusOr<std::vector<int64_t>> SlicesPerAxis(const Config& config,
                                                    const std::vector<int64_t>& mesh) {
   std::vector<int64_t> counts;
@@ -171,8 +171,8 @@ absl::StatusOr<std::vector<int64_t>> SlicesPerAxis(const Config& config,
       fmt::join(mesh, "x"), config.topology.slices(), config.name, config.topology.slices()));
 }
 
-// As create_hybrid_device_mesh lays out several slices: each mesh axis first over
-// the slices, then inside them, where the order is that of one slice.
+// Lays out several slices as create_hybrid_device_mesh does: each mesh axis goes over the slices
+// first, then inside them, in the order of one slice.
 absl::StatusOr<std::vector<int64_t>> HybridOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh,
                                                  std::string* rule) {

@@ -1,8 +1,8 @@
-// Digests of 128 bits: what is equal has the same one in every process, build and year.
+// Digests of 128 bits: equal values have the same one in every process, build and year.
 //
 // Files keep digests (the key of a verdict, the checksum of a row), so a hash that is seeded anew
-// by every process will not do. This one is FNV-1a of 128 bits: it tells apart whatever comes about
-// by itself, and is no protection against somebody who looks for two inputs of the same digest.
+// by every process will not do. This one is FNV-1a of 128 bits: it tells apart inputs that
+// come about by accident, and does not protect against inputs made to have the same digest.
 #ifndef TPUSIM_CONFIGS_DIGEST_H_
 #define TPUSIM_CONFIGS_DIGEST_H_
 
@@ -24,7 +24,7 @@ class Digest {
   }
   // 32 hexadecimal digits.
   std::string Text() const;
-  // Of these the last 16.
+  // Returns the last 16 digits.
   uint64_t Low() const { return static_cast<uint64_t>(state_); }
 
  private:

@@ -1,4 +1,4 @@
-// Which chips share a host, and with it the host's network card.
+// Hosts: the chips that share one, and with it the host's network card.
 #ifndef TPUSIM_CONFIGS_HOSTS_H_
 #define TPUSIM_CONFIGS_HOSTS_H_
 
@@ -14,7 +14,7 @@ struct Hosts {
   std::vector<int64_t> chips;    // how many chips of the slice each host has
 };
 
-// Empty in a single slice, where nothing uses a host's network card.
+// Returns the hosts of the slice; none in a single slice, where nothing uses a host's network card.
 Hosts HostsOf(const Config& config);
 
 }  // namespace tpusim::configs

@@ -29,7 +29,7 @@ struct Limit {
   std::string_view purpose;
 
   int64_t most() const;
-  // So many were left out.
+  // Records that so many were left out.
   void Reached(int64_t count = 1) const;
 };
 
@@ -37,7 +37,7 @@ struct Limit {
 class LimitScope {
  public:
   LimitScope() : LimitScope({}) {}
-  // By name; these count more than those of scopes around it.
+  // Sets limits by name; the innermost scope that names a limit holds.
   explicit LimitScope(std::initializer_list<std::pair<std::string_view, int64_t>> values);
   LimitScope(const LimitScope&) = delete;
   LimitScope& operator=(const LimitScope&) = delete;

@@ -28,16 +28,16 @@ struct Memory {
   std::string_view title;  // for people
   int64_t number;          // in layouts: S(1) for VMEM
   bool on_chip;            // faster than HBM: arrays are moved there if that saves time
-  // Whether arrays are planned to fit in it: each has a buffer from the instruction that makes it
-  // to its last reader.
+  // Arrays are planned to fit: each has a buffer from the instruction that makes it to its last
+  // reader.
   bool planned;
   bool remote;  // whether transfers between devices read and write it
-  // What the buffers of a program may take of it, per device; 0: the chip has none; null: it is
-  // in no device.
+  // Returns the bytes that the buffers of a program may take, per device; 0: the chip has no such
+  // memory; null: no device has it.
   Bytes (*capacity)(const ChipParams& chip);
-  // Of that, the share of arrays. Windows of kernels take the rest.
+  // Returns the part of the capacity that arrays may take. Windows of kernels take the rest.
   Bytes (*usable)(const ChipParams& chip);
-  // Whether it limits transfers; loads from VMEM and stores to it are slots of a block.
+  // The memory limits transfers; loads from VMEM and stores to it are slots of a block.
   bool rated;
   // Rate at which it serves transfers, reads and writes together, per device; null: not rated.
   BytesPerSecond (*rate)(const ChipParams& chip);
@@ -57,14 +57,14 @@ inline Bytes CmemCapacity(const ChipParams& chip) {
 inline BytesPerSecond CmemRate(const ChipParams& chip) {
   return chip.cmem.bytes_per_second * (1.0 / static_cast<double>(chip.devices));
 }
-// Of all cores of the device.
+// Returns the VMEM of all cores of the device.
 inline Bytes VmemCapacity(const ChipParams& chip) {
   return chip.vmem.bytes * chip.CoresPerDevice();
 }
 inline Bytes VmemForArrays(const ChipParams& chip) {
   return chip.vmem.bytes - chip.vmem.scoped_bytes;
 }
-// As large as needed.
+// The capacity of a memory that is as large as needed.
 inline Bytes NoBytes(const ChipParams&) { return Bytes(0); }
 
 // clang-format off

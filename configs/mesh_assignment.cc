@@ -34,7 +34,7 @@ std::optional<std::vector<size_t>> FindAxes(const std::vector<int64_t>& free, si
   }
 }
 
-// All ways to write `size` as a product of divisors of `free`.
+// Lists all ways to write `size` as a product of divisors of `free`.
 void EnumerateSplits(const std::vector<int64_t>& free, int64_t size, std::vector<int64_t>* prefix,
                      std::vector<std::vector<int64_t>>* result) {
   if (prefix->size() == free.size()) {
@@ -50,7 +50,7 @@ void EnumerateSplits(const std::vector<int64_t>& free, int64_t size, std::vector
   }
 }
 
-// What JAX prefers in an assignment of one logical axis, most important first.
+// The order in which JAX prefers assignments of one logical axis, most important first.
 struct Preference {
   int64_t whole_size = 1;  // chips on physical axes that are taken whole
   int64_t whole_axes = 0;

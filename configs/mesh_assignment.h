@@ -1,11 +1,10 @@
-// How JAX maps the axes of a logical mesh onto the axes of a torus.
+// Assignment of the axes of a logical mesh to the axes of a torus, as JAX does it.
 //
-// Every logical axis gets a number of chips along each physical axis; the
-// numbers of one logical axis multiply to its size, those of one physical axis
-// to its length. Logical axes are served from the last (taken to communicate
-// most) to the first. Where a logical axis can have whole physical axes, it
-// gets as many as possible; otherwise axes are split, if the chip allows it,
-// preferring whole axes first.
+// Every logical axis gets a number of chips along each physical axis; the numbers of one logical
+// axis multiply to its size, those of one physical axis to its length. Logical axes are served from
+// the last (taken to communicate most) to the first. Where a logical axis can have whole physical
+// axes, it gets as many as possible; otherwise axes are split, if the chip allows it, preferring
+// whole axes first.
 #ifndef TPUSIM_CONFIGS_MESH_ASSIGNMENT_H_
 #define TPUSIM_CONFIGS_MESH_ASSIGNMENT_H_
 

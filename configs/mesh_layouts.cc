@@ -11,11 +11,11 @@
 namespace tpusim::configs {
 namespace {
 
-// Of distances between members; more are not looked at.
+// Distances between members are taken from so many groups, and so many members of each.
 constexpr size_t kMostGroups = 16, kMostMembers = 32;
 constexpr size_t kMostLayouts = 1024;
 
-// All assignments: how many chips of every physical axis each logical axis has.
+// Enumerates all assignments: the chips of every physical axis that each logical axis has.
 class Assignments {
  public:
   Assignments(std::vector<int64_t> physical, std::vector<int64_t> logical)
@@ -68,7 +68,7 @@ int64_t MeshSize(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// How many positions of the mesh (last axis minor) are between two of an axis.
+// Returns how many positions of the mesh (last axis minor) lie between neighbours on an axis.
 int64_t StrideOf(const std::vector<int64_t>& sizes, size_t axis) {
   int64_t stride = 1;
   for (size_t a = axis + 1; a < sizes.size(); ++a) stride *= sizes[a];
@@ -131,7 +131,7 @@ bool AsNear(const MeshLayout& a, const MeshLayout& b) {
   return std::ranges::equal(a.apart, b.apart, std::less_equal<>());
 }
 
-// Of layouts that no other one beats, in turn for every axis the nearest for it.
+// Returns layouts that no other one beats: in turn for every axis the nearest for it.
 std::vector<MeshLayout> Best(std::vector<MeshLayout> layouts, size_t axes, size_t most) {
   std::vector<MeshLayout> front;
   for (MeshLayout& layout : layouts) {

@@ -28,7 +28,7 @@ std::optional<NameAndValue> ParseNameAndValue(std::string_view text, const IsVal
   return std::nullopt;
 }
 
-// Of values that have no "=" themselves.
+// Splits NAME=VALUE at its last "=", for values that have none themselves.
 inline std::optional<NameAndValue> ParseNameAndValue(std::string_view text) {
   return ParseNameAndValue(text, [](std::string_view) { return true; });
 }

@@ -17,8 +17,8 @@ int64_t EditDistance(std::string_view a, std::string_view b);
 // before any edit distance; ties go to the earlier candidate. Empty when there are no candidates.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-// Of paths, such as "chip.hbm.bytes", the one most like `path`: its parts are compared in order, so
-// that a part that is left out or misspelt does not lead to another group.
+// Returns the path most like `path`, such as "chip.hbm.bytes". Parts are compared in order, so that
+// a part that is left out or misspelt does not lead to another group.
 std::string NearestPath(std::string_view path, const std::vector<std::string>& candidates);
 
 // NearestPath as a message goes on: "the nearest is chip.hbm.bytes"; where that is only a guess

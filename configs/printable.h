@@ -15,7 +15,7 @@ namespace tpusim::configs {
 // line or turn the direction of writing) and bytes that are no UTF-8 are written
 // as \x and two hexadecimal digits each; everything else stays as it is.
 std::string Printable(std::string_view text);
-// Of text of several lines: line breaks stay.
+// Escapes control characters but for line breaks.
 std::string PrintableLines(std::string_view text);
 
 }  // namespace tpusim::configs

@@ -16,7 +16,7 @@ struct QuantityText {
   bool factor = false;  // "2x"
 };
 
-// Nothing if it is not a number, or its unit is none of that kind.
+// Reads a number with a unit; nothing if it is no number, or its unit is of another kind.
 std::optional<QuantityText> ParseQuantity(std::string_view text, std::string_view unit);
 
 }  // namespace tpusim::configs

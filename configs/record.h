@@ -1,4 +1,4 @@
-// What a stage decided, left alone, assumed or warns of, and why: as data.
+// Records: what a stage decided, left alone, assumed or warns of, and why, as data.
 //
 // A record names its subject (an instruction, a value, an option), a reason and numbers. A reason
 // is a row of a table: an id, which programs can rely on, what became of the subject, and a
@@ -23,7 +23,7 @@
 
 namespace tpusim {
 
-// What became of the subject.
+// The outcome for the subject.
 enum class Action {
   kChanged,
   kKept,     // considered, and left as it was
@@ -36,7 +36,7 @@ std::string_view ToString(Action action);
 struct Reason {
   std::string_view id;  // "stage.what"
   Action action;
-  // As fmt formats it; the arguments are `subject` and the record's values, by name.
+  // A format of fmt; its arguments are `subject` and the record's values, by name.
   std::string_view sentence;
 };
 
@@ -62,11 +62,11 @@ std::string Lines(const std::vector<Record>& records);
 // The sentences of those with this action.
 std::vector<std::string> TextsOf(const std::vector<Record>& records, Action action);
 
-// Of every limit of effort that was reached: {subject} is its name.
+// The reason of every record of a limit of effort that was reached; {subject} is the limit's name.
 extern const Reason kLimitReached;
 
-// Where a stage leaves its records. Decisions (what changed, what was kept) are many, and kept
-// only where they are asked for; warnings, assumptions and limits are few, and kept always.
+// The collection that a stage adds its records to. Decisions (what changed, what was kept) are many
+// and kept only where they are asked for; warnings, assumptions and limits are few and always kept.
 class Records {
  public:
   Records() = default;  // keeps nothing
@@ -74,7 +74,8 @@ class Records {
   Records(std::vector<Record>* decisions, std::vector<Record>* notes)
       : decisions_(decisions), notes_(notes) {}
 
-  // Whether decisions are asked for: to ask before values are made that cost something.
+  // Returns whether decisions are asked for, to be asked before values are made that cost
+  // something.
   bool wanted() const { return decisions_ != nullptr; }
   // `reason` must be of static storage.
   void Add(const Reason& reason, std::string_view subject,

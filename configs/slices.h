@@ -21,13 +21,13 @@ bool ParseShape(std::string_view text, std::array<int64_t, kMaxAxes>* shape);
 // {4, 2, 1} with 2 axes is "4x2".
 std::string ShapeName(const std::array<int64_t, kMaxAxes>& shape, int64_t axes);
 
-// The slice of these rules that is most like the shape, which is none of them.
+// Returns the slice of these rules that is most like the shape, which the rules do not have.
 std::string NearestSlice(const SliceRules& rules, const std::array<int64_t, kMaxAxes>& shape);
 
-// Those that exist, for a message: all, or the first and the number of all.
+// Returns the existing slices for a message: all, or the first and the number of all.
 std::string SliceList(const SliceRules& rules);
 
-// So many wired slices. Error, with the slices that exist, when this one does not.
+// Returns so many wired slices. Error, with the slices that exist, when this one does not.
 absl::StatusOr<Topology> MakeSlices(const ChipParams& chip, std::string_view text, int64_t count);
 
 }  // namespace tpusim::configs

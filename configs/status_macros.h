@@ -35,7 +35,7 @@ namespace tpusim {
 // its own there; this is the std::string of it.
 inline std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-// What went wrong in what the user gave us: exit code 1.
+// Returns an error of the user's input, which ends in exit code 1.
 inline absl::Status UserError(const std::string& message) {
   return absl::InvalidArgumentError(message);
 }

@@ -179,10 +179,9 @@ int64_t Topology::Distance(int64_t from, int64_t to) const {
   return Hops(Steps(from, to, RouteTie::kPlus));
 }
 
-// Without a twist every axis goes its shorter way. A twisted axis may go either
-// way, or once round for the sake of the shift; the axes it shifts then cover
-// what is left. Which ways there are, and so the choice among ties, depends on
-// the displacement only, not on where the route starts.
+// Without a twist every axis goes its shorter way. A twisted axis may go either way, or once round
+// for the sake of the shift; the axes it shifts then cover what is left. Which ways there are, and
+// so the choice among ties, depends on the displacement only, not on where the route starts.
 Shape Topology::Steps(int64_t from, int64_t to, RouteTie tie) const {
   const Coordinates a = At(from);
   const Coordinates b = At(to);

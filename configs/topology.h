@@ -1,10 +1,8 @@
-// The slice: which chips there are, how they are wired, and which chip runs
-// which partition.
+// The slice: which chips there are, how they are wired, and which chip runs which partition.
 //
-// A slice is a box of X x Y (x Z) chips. Neighbours along an axis share one
-// link per direction; an axis may close into a ring (wrap). A directed link is
-// named by the chip that it leaves and its direction: chip 3's `x+`. Chip ids
-// run x minor: id = x + X * (y + Y * z).
+// A slice is a box of X x Y (x Z) chips. Neighbours along an axis share one link per direction; an
+// axis may close into a ring (wrap). A directed link is named by the chip that it leaves and its
+// direction: chip 3's `x+`. Chip ids run x minor: id = x + X * (y + Y * z).
 //
 // Several equal slices joined by the data-centre network make one topology, too:
 // the chips of slice s follow those of slice s-1, coordinates are those inside a
@@ -15,10 +13,9 @@
 // links and all chips look alike, but walking along a twisted axis comes back to
 // the start only after more than one round, so that axis is no ring.
 //
-// Routes are dimension ordered (x, then y, then z), each axis the shorter way
-// round; the two ways of an even ring's antipode tie, and the tie is answered
-// by `RouteTie` of the caller, never by chip id, so that symmetric chips stay
-// symmetric.
+// Routes are dimension ordered (x, then y, then z), each axis the shorter way round; the two ways
+// of an even ring's antipode tie, and the tie is answered by `RouteTie` of the caller, never by
+// chip id, so that symmetric chips stay symmetric.
 #ifndef TPUSIM_CONFIGS_TOPOLOGY_H_
 #define TPUSIM_CONFIGS_TOPOLOGY_H_
 
@@ -59,10 +56,10 @@ struct Link {
   auto operator<=>(const Link&) const = default;
 };
 
-// How the chips along an axis of a slice are connected: what a link reaches depends on it.
+// Connections of the chips along an axis of a slice; the rate that a link reaches depends on it.
 enum class AxisLinks {
   kRing,  // both ends are connected, also those of a twisted axis
-  kLine,  // not so: what goes to the far end is handed on
+  kLine,  // not so: data for the far end is forwarded
   kPair,  // two chips: every transfer is one between neighbours
 };
 
@@ -79,10 +76,10 @@ class Topology {
   int64_t SliceOf(int64_t chip) const { return chip / ChipsPerSlice(); }
   int64_t devices() const { return chips() * devices_per_chip_; }
   int64_t devices_per_chip() const { return devices_per_chip_; }
-  // Of one slice.
+  // Returns the shape of one slice.
   const std::array<int64_t, kMaxAxes>& shape() const { return shape_; }
-  // Whether the chips along the axis form a ring. A twisted axis has links at
-  // its ends, too, but they lead elsewhere.
+  // Returns whether the chips along the axis form a ring. A twisted axis has links at its ends,
+  // too, but they lead elsewhere.
   bool wraps(int axis) const { return wrap_[axis] && !IsTwisted(axis); }
   bool IsTwisted(int axis) const { return twist_[axis] != Twist::value_type{}; }
   AxisLinks LinksAlong(int axis) const {
@@ -93,14 +90,13 @@ class Topology {
 
   int64_t ChipAt(const Coordinates& c, int64_t slice = 0) const;
   Coordinates At(int64_t chip) const;  // in its slice
-  // False at the edge of an unwrapped axis and on axes of length 1. On a ring
-  // of 2 both directions lead to the same chip over different links.
+  // Returns whether there is a link: not at the edge of an unwrapped axis and on axes of length 1.
+  // On a ring of 2 both directions lead to the same chip over different links.
   bool HasLink(int64_t chip, Direction d) const;
   int64_t Neighbour(int64_t chip, Direction d) const;  // HasLink must hold
   std::vector<Link> AllLinks() const;                  // chip major, direction order
 
-  // Fewest hops from one chip to another; from slice to slice more than any way
-  // inside one.
+  // Fewest hops from one chip to another; from slice to slice more than any way inside one.
   int64_t Distance(int64_t from, int64_t to) const;
   enum class RouteTie { kPlus, kMinus };
   // Links crossed, in order. Empty when from == to, and from slice to slice.
@@ -124,7 +120,7 @@ struct AppliedOverride {
   double after = 0;
 };
 
-// Which axes of a slice of this shape close, by the chip's rule.
+// Returns which axes of a slice of this shape close, by the chip's rule.
 std::array<bool, kMaxAxes> WrapsOf(const SliceRules& rules,
                                    const std::array<int64_t, kMaxAxes>& shape);
 
@@ -144,17 +140,15 @@ struct Config {
   int64_t devices() const { return topology.devices(); }
 };
 
-// Which host, counted slice by slice and x minor over the slice, a chip is attached
-// to. Chips of a host form a box (turned if only so it fits); a slice smaller than
-// a host has one host to itself.
+// Returns the host of a chip, counted slice by slice and x minor over the slice. Chips of a host
+// form a box (turned if it only fits so); a slice smaller than a host has one host to itself.
 int64_t HostOf(const Config& config, int64_t chip);
 int64_t HostCount(const Config& config);
 
-// The device that JAX's make_mesh would put at each position of a logical mesh
-// of this shape on this slice: result[partition] = device id. Device id =
-// chip * devices_per_chip + core. `rule` receives a sentence that names the
-// rule used, for the summary. Several slices divide the leading mesh axes, as in
-// create_hybrid_device_mesh. Error: more partitions than devices; slices that do
+// The device that JAX's make_mesh would put at each position of a logical mesh of this shape on
+// this slice: result[partition] = device id. Device id = chip * devices_per_chip + core. `rule`
+// receives a sentence that names the rule used, for the summary. Several slices divide the leading
+// mesh axes, as in create_hybrid_device_mesh. Error: more partitions than devices; slices that do
 // not divide the leading axes.
 absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh_shape,

@@ -1,10 +1,9 @@
 // Units as types.
 //
-// A simulator that mixes bytes with bytes per second, or cycles with
-// picoseconds, is wrong without looking wrong. Every physical figure in tpusim
-// is a Quantity with a tag: two quantities of one kind add and compare, a
-// quantity scales by a plain number, the ratio of two equal kinds is a plain
-// number, and everything else needs one of the named conversions below.
+// A simulator that mixes bytes with bytes per second, or cycles with picoseconds, is wrong without
+// looking wrong. Every physical figure in tpusim is a Quantity with a tag: two quantities of one
+// kind add and compare, a quantity scales by a plain number, the ratio of two equal kinds is a
+// plain number, and everything else needs one of the named conversions below.
 //
 // Decimal prefixes throughout: 1 GB is 1e9 bytes. Binary sizes say KiB, MiB.
 //
@@ -86,7 +85,7 @@ class Quantity {
   }
   friend constexpr Quantity operator*(Rep scale, Quantity a) { return a * scale; }
   friend constexpr Quantity operator/(Quantity a, Rep scale) { return Quantity(a.value_ / scale); }
-  // How many times b goes into a, as a real number.
+  // Returns a / b as a real number.
   friend constexpr double Ratio(Quantity a, Quantity b) {
     return static_cast<double>(a.value_) / static_cast<double>(b.value_);
   }

@@ -42,7 +42,7 @@ absl::StatusOr<bool> ReadTruth(std::string_view flag, std::string_view value) {
   return BadValue(flag, value, "true or false");
 }
 
-// How many of a parameter's units a flag counts in: the names of flags end in theirs.
+// Returns how many units of the parameter one unit of the flag is, by the end of the flag's name.
 double UnitOf(std::string_view flag) {
   return flag.ends_with("_kib") ? kKiB : flag.ends_with("_mib") ? kMiB : 1;
 }

@@ -1,13 +1,11 @@
-// What is remembered of one device, or of all that do the same: the probe of its modules.
+// The recorder of one device, or of all devices of a class: the probe of its modules.
 //
-// How totals are kept without spans. Busy intervals are reported when they begin,
-// with their length, so they come in order of start. The union of those that
-// have begun is then known by two numbers: its measure so far and how far it
-// reaches; its measure up to now is the first minus what lies in the future.
-// The time of an interval that was not covered is its length minus the growth of
-// that measure. This is how exposed communication is found: the time in which a
-// collective is in flight less the time in which a compute slot was busy
-// meanwhile.
+// How totals are kept without spans. Busy intervals are reported when they begin, with their
+// length, so they come in order of start. The union of those that have begun is then known by two
+// numbers: its measure so far and how far it reaches; its measure up to now is the first minus what
+// lies in the future. The time of an interval that was not covered is its length minus the growth
+// of that measure. This is how exposed communication is found: the time in which a collective is in
+// flight less the time in which a compute slot was busy meanwhile.
 //
 //   compute busy   the MXU or the VPU works in a block. Reducing transfers use
 //                  some of the VPU too, but as a share of it (chip/units.h): they do
@@ -52,13 +50,13 @@ class BusyUnion {
   Picoseconds until_{0};
 };
 
-// Where the operations of a stream are shown.
+// Returns the track that shows the operations of a stream.
 Track TrackOf(isa::StreamKind kind);
 
 class DeviceRecorder;
 
-// What the recorders of all devices of a run share. While a mark is set (Recorder::SetMark), every
-// total that changes first goes to a journal with the value that it had.
+// Records that the recorders of all devices of a run share. While a mark is set
+// (Recorder::SetMark), every total that changes first goes to a journal with the value that it had.
 struct SharedRecords {
   struct OpEntry {
     DeviceRecorder* device = nullptr;
@@ -101,15 +99,15 @@ class DeviceRecorder : public events::Probe {
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
   void LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer, bool added) override;
   void StreamFinished() override;
-  // All but the totals of operations, for which there are marks (Recorder::SetMark).
+  // Visits everything but the totals of operations, which a mark covers (Recorder::SetMark).
   void Visit(steady::StateVisitor& visitor);
 
  private:
   friend class Recorder;
-  // On the devices shown. Steps of kernels may be merged.
+  // Records the span on the devices shown. Steps of kernels may be merged.
   void Show(Track track, int32_t lane, const Span& span);
   void ShowStep(Track track, int32_t lane, const Span& span);
-  // What was merged is recorded.
+  // Records the steps that are merged so far.
   void FlushSteps();
   // A row of the recording.
   struct ShownRow {
@@ -139,10 +137,10 @@ class DeviceRecorder : public events::Probe {
   void AddHbm(int32_t op, Bytes bytes) {
     if (op >= 0) ChangeOp(op).hbm_bytes += bytes;
   }
-  // The totals of an operation, about to change: as they are now they go to the journal if
-  // this is their first change since the last mark.
+  // Returns the totals of an operation to be changed: their present values go to the journal if
+  // this is the first change since the last mark.
   OpTotals& ChangeOp(int32_t op);
-  // Likewise of how long an operation hides a collective.
+  // Returns the time for which an operation hides a collective, to be changed like ChangeOp.
   Picoseconds& ChangeCover(int32_t collective, int32_t by);
   // The time up to now is added to the totals of what has been under way (overlap.h).
   void SettleOverlap(Picoseconds now);

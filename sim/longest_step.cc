@@ -13,7 +13,7 @@
 namespace tpusim::sim {
 namespace {
 
-// By how the last part of a hierarchical name begins.
+// Parameters by how the last part of a resource's hierarchical name begins.
 constexpr std::pair<std::string_view, const char*> kParameters[] = {
     {"link_", "ici.link_bytes_per_second"},
     {"die_link", "ici.die_to_die_bytes_per_second"},

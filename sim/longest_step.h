@@ -1,4 +1,4 @@
-// How long a step may be.
+// The longest step that is simulated.
 //
 // The clock of a simulation counts picoseconds in 64 bits, which are 106 days. A rate of a byte per
 // second or a loop of 10^12 passes lasts longer: such a run ends with an error that says what
@@ -28,8 +28,8 @@ struct PassesAhead {
   Picoseconds period;
 };
 
-// After a simulation that has come to kLongestStep, that would have, by passes of a loop that are
-// known, or in which something never ends: a user's error.
+// Returns the user's error of a simulation that has come to kLongestStep, that would have, by
+// passes of a loop that are known, or in which something never ends.
 absl::Status TooLong(const std::optional<PassesAhead>& ahead, const flow::Network& network,
                      const configs::Config& config, const isa::PodProgram& program);
 

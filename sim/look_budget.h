@@ -1,4 +1,4 @@
-// How often a steady state is looked for.
+// A budget for looks: how often the search for a steady state reads the state of the pod.
 //
 // A look reads the state of the whole pod and keeps it (fast_forward.h), which takes as long as
 // many instructions. It pays where passes of a loop are passed over. A pod of many devices with
@@ -16,19 +16,19 @@
 
 namespace tpusim::sim {
 
-// All costs are in instructions.
+// The budget; all costs are in instructions.
 class LookBudget {
  public:
-  // What a look costs takes the last state as its measure.
+  // Returns the cost of a look, estimated by the size of the last state.
   int64_t cost() const { return static_cast<int64_t>(numbers_) / kNumbersPerInstruction; }
 
-  // Whether a look is worth it at a pass of which the one before executed `pass` instructions, after
-  // `executed` in all.
+  // Returns whether a look is worth it at a pass of which the one before executed `pass`
+  // instructions, after `executed` in all.
   bool Covers(int64_t pass, int64_t executed) const {
     return pass >= kLongPass * cost() ||
            spent_ <= kFirstLooks * cost() + executed / kExecutedPerSpent + saved_;
   }
-  // There was a look, at a state of so many numbers.
+  // Counts a look at a state of so many numbers.
   void Spend(size_t numbers) {
     numbers_ = numbers;
     spent_ += cost();
@@ -39,14 +39,14 @@ class LookBudget {
   }
 
  private:
-  // So many numbers are read, remembered and compared in the time of one instruction. Measured: an
-  // unrolled decoder on 256 chips, whose 32 classes have 20,000 numbers, takes 138 us for a look and
-  // 0.55 us for an instruction.
+  // Numbers that are read, remembered and compared in the time of one instruction. Measured: an
+  // unrolled decoder on 256 chips, whose 32 classes have 20,000 numbers, takes 138 us for a look
+  // and 0.55 us for an instruction.
   static constexpr int64_t kNumbersPerInstruction = 80;
   static constexpr int64_t kLongPass = 8;
   static constexpr int64_t kFirstLooks = 64;
   static constexpr int64_t kExecutedPerSpent = 32;
-  // More is never spent.
+  // The upper limit of what is spent.
   static constexpr int64_t kEnough = int64_t{1} << 60;
 
   size_t numbers_ = 0;

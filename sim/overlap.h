@@ -1,4 +1,5 @@
-// What runs beside the collectives of a device, and what it does while nothing hides them.
+// Overlap: what runs beside the collectives of a device, and what the device does while nothing
+// hides them.
 //
 // The main stream does one thing at a time: that of the innermost operation whose label is
 // open on it. Between two events (a label opens or closes there, a collective begins or
@@ -16,11 +17,11 @@
 // collective of a kind is in flight by kind, and of any kind; several count once.
 //
 // All of these are sums over the same intervals, so they agree whatever moments are settled. Behind
-// a steady state that is not exactly one, or beside a kernel whose steps repeat with another period, a
-// slot may have been busy for a little longer than since the last event, or for less than nothing:
-// what was told too much before is taken back. A
-// settlement at every mark of a recorder (recorder.h) makes what is added between two marks the time
-// between them, also where the operations under way are not exactly the same at both.
+// a steady state that is not exactly one, or beside a kernel whose steps repeat with another
+// period, a slot may have been busy for a little longer than since the last event, or for less than
+// nothing: what was told too much before is taken back. A settlement at every mark of a recorder
+// (recorder.h) makes what is added between two marks the time between them, also where the
+// operations under way are not exactly the same at both.
 #ifndef TPUSIM_SIM_OVERLAP_H_
 #define TPUSIM_SIM_OVERLAP_H_
 
@@ -42,7 +43,7 @@ class CollectiveKinds {
  public:
   explicit CollectiveKinds(const isa::ProgramInfo& info);
   const std::vector<std::string>& names() const { return names_; }
-  // By ProgramInfo::collectives.
+  // Returns the kind of a collective, an index into ProgramInfo::collectives.
   size_t Of(int32_t collective) const { return kind_of_[static_cast<size_t>(collective)]; }
 
  private:
@@ -94,7 +95,7 @@ class Overlap {
   Picoseconds in_flight() const { return any_.in_flight; }
   Picoseconds exposed() const { return any_.in_flight - any_.hidden; }
 
-  // Of what has just been settled.
+  // Visits the state; everything up to now must have been settled.
   void Visit(steady::StateVisitor& visitor);
 
  private:
@@ -115,7 +116,7 @@ class Overlap {
   Picoseconds compute_{0};
 };
 
-// How long operations hid collectives.
+// A table of the times for which operations hid collectives.
 class CoverTable {
  public:
   size_t RowOf(int32_t collective, int32_t by);

@@ -81,9 +81,8 @@ class Chip : public sc_core::sc_module {
 
 class Pod : public sc_core::sc_module {
  public:
-  // The program must have been verified (isa/verify.h); everything must outlive
-  // the pod.
-  // `flights` is told when a transfer begins and ends; null: no listener.
+  // The program must have been verified (isa/verify.h); everything must outlive the pod. `flights`
+  // is told when a transfer begins and ends; null: no listener.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
       const Impairments& impairments, const Classes& classes, bool every_step, InFlight* flights,
       Recorder& recorder, events::Causes* causes = nullptr);
@@ -100,7 +99,7 @@ class Pod : public sc_core::sc_module {
   // ends of flows.
   void LimitInstructions(int64_t instructions) { faults_.LimitEvents(instructions); }
   void LimitFlows(int64_t flows) { fluid_.LimitEvents(flows, faults_); }
-  // After so many events states recur that are only nearly the same (fast_forward.h).
+  // Lets states recur that are only nearly the same, after so many events (fast_forward.h).
   void TolerateAfter(int64_t events) { fast_forward_.TolerateAfter(events); }
   Picoseconds tolerated() const { return fast_forward_.tolerated(); }
   // Passes of a loop that would have made the step longer than kLongestStep.
@@ -110,10 +109,10 @@ class Pod : public sc_core::sc_module {
   int64_t events() const { return instructions() + flows(); }
   int64_t instructions() const;
   int64_t flows() const { return fluid_.events(); }
-  // After the run: bytes that only the machine knows.
+  // Adds, after the run, the bytes that only the machine knows.
   void AddBytes(Timeline& timeline);
-  // After the run: aborts if the counters of the fluid or of a link do not balance
-  // or something was used beyond its capacity.
+  // Aborts, after the run, if the counters of the fluid or of a link do not balance or something
+  // was used beyond its capacity.
   void CheckInvariants(const Timeline& timeline);
 
  private:

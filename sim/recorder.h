@@ -1,4 +1,4 @@
-// What is remembered of a simulation.
+// The record of a simulation.
 //
 // For every device, totals: a few counters per device and per operation, updated
 // while the simulation runs (device_recorder.h). For the devices that are recorded, also
@@ -31,14 +31,13 @@ class Recorder : public ici::FabricProbe {
   Recorder(const configs::Config& config, const isa::PodProgram& program, const Classes& classes,
            const std::vector<int32_t>& record_devices, int64_t steps = 0, bool work = true);
 
-  // Of the device that represents `id`.
+  // Returns the recorder of the device that represents `id`.
   DeviceRecorder& device(int32_t id) { return *devices_[classes_.devices.Representative(id)]; }
   const std::vector<int32_t>& recorded_devices() const { return recorded_; }
 
   void RdmaEnded(const ici::RdmaRecord& record) override;
 
-  // For what moves time (fast_forward.h). Before a state is read and a mark is set, what is under
-  // way is settled.
+  // Settles what is under way; FastForward calls it before it reads a state and sets a mark.
   void Settle(Picoseconds now);
   void Visit(steady::StateVisitor& visitor);
   // A moment to which records can be compared later. Totals of operations are many and few
@@ -51,11 +50,11 @@ class Recorder : public ici::FabricProbe {
   Mark SetMark();
   // No mark is needed any more.
   void DropMarks();
-  // As if what was recorded since the mark, which took `period`, had happened `times` more
-  // times, one after the other.
+  // Adds what was recorded since the mark, which took `period`, `times` more times, one after the
+  // other.
   void Repeat(const Mark& mark, Picoseconds period, int64_t times);
-  // Likewise where passes have other names: each time by the operations so many iterations later.
-  // Spans have no such names: there must be no recorded device.
+  // Does the same where passes have other names: each time for the operations so many iterations
+  // later. Spans have no such names: there must be no recorded device.
   void Repeat(const Mark& mark, int64_t times, const isa::Iterations& iterations,
               int64_t per_period);
 
@@ -78,7 +77,7 @@ class Recorder : public ici::FabricProbe {
     std::vector<SharedRecords::OpEntry> ops;
     std::vector<SharedRecords::CoverEntry> covers;
   };
-  // What every operation and cover has more than at the mark.
+  // Returns what was added to every operation and cover since the mark.
   Added AddedSince(const Mark& mark) const;
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
@@ -87,8 +86,8 @@ class Recorder : public ici::FabricProbe {
     int32_t device = 0;
     int32_t route = 0;  // by its own name
   };
-  // Of one class, the senders on a route of its representative that leave a trace on a recorded
-  // device.
+  // Returns the senders of one class, on a route of its representative, that leave a trace on a
+  // recorded device.
   const std::vector<Sender>& VisibleSenders(int32_t route, int32_t device_class);
   void ShowRdma(const ici::RdmaRecord& record, const Sender& sender);
   void FlushMerged();

@@ -1,9 +1,12 @@
-// A device, that is, what JAX counts: its memories, engines and streams, put
-// together from the modules of this folder and connected by their ports.
+// A device, the unit that JAX counts: its memories, engines and streams, built from the modules of
+// this folder and connected by their ports.
 //
-// The modules are children of the module in whose constructor the device is
-// made, `pod.chip3.mxu`. On chips with several devices the names of all but the
-// first carry their number: `pod.chip3.mxu1`.
+// The room answers what one chip does with its instruction streams. The modules are children of the
+// module in whose constructor the device is made, `pod.chip3.mxu`; on chips with several devices
+// the names of all but the first carry their number: `pod.chip3.mxu1`. Nothing ticks: a module
+// sleeps until a timer, a flow or another module wakes it. Modules know each other by the
+// interfaces of interfaces.h alone, so that each is tested by itself; pointers between modules were
+// rejected, because a test then needs the whole device.
 #ifndef TPUSIM_MODELS_CHIP_DEVICE_H_
 #define TPUSIM_MODELS_CHIP_DEVICE_H_
 
@@ -61,7 +64,7 @@ class Device {
   void Bind(const DeviceContext& context);
 
   const int32_t id_;
-  // As configs::kMemories.
+  // one for each of configs::kMemories
   std::vector<std::unique_ptr<Memory>> memories_;
   Slot mxu_;
   Vpu vpu_;

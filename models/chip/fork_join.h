@@ -16,7 +16,7 @@ class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public ste
  public:
   explicit ForkJoin(sc_core::sc_module_name name);
 
-  // All streams of the device.
+  // every stream of the device
   sc_core::sc_port<StreamInterface, 0> streams{"streams"};
 
   bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token,
@@ -31,7 +31,7 @@ class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public ste
     bool finished = false;
     StreamInterface* waiter = nullptr;
   };
-  // Where the token is, or would be.
+  // Finds the token, or its place in the order.
   std::vector<Taken>::iterator Find(int32_t token);
   bool IsTaken(std::vector<Taken>::iterator at, int32_t token) const {
     return at != taken_.end() && at->token == token;

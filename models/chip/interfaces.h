@@ -1,4 +1,4 @@
-// What the modules of a device offer each other.
+// Interfaces between the modules of a device.
 //
 // A module does not know the others: it has ports (sc_port) over the interfaces below,
 // and Device binds them while the pod is built (device.cc). SystemC completes the
@@ -60,7 +60,7 @@ class FlagListener {
 // HBM, CMEM, VMEM.
 class MemoryInterface : public virtual sc_core::sc_interface {
  public:
-  // nullopt: it limits no transfers, or the chip has none.
+  // Returns nullopt if the memory limits no transfers, or the chip does not have it.
   virtual std::optional<flow::ResourceId> resource() const = 0;
   // `what` is named in errors: by how much the capacity is exceeded.
   virtual absl::Status Alloc(std::string_view what, Bytes bytes) = 0;
@@ -81,8 +81,8 @@ class ServerInterface : public virtual sc_core::sc_interface {
   virtual flow::ResourceId resource() const = 0;
 };
 
-// What transfers from slice to slice use on both sides: PCIe and network cards. It
-// represents `multiplicity` equal ones.
+// A link in two directions that transfers between slices use on both sides: PCIe and network cards.
+// It represents `multiplicity` equal ones.
 class DuplexInterface : public virtual sc_core::sc_interface {
  public:
   virtual flow::ResourceId outward() const = 0;  // away from the chip
@@ -91,7 +91,7 @@ class DuplexInterface : public virtual sc_core::sc_interface {
 };
 class NicInterface : public DuplexInterface {
  public:
-  // By each of `senders` equal devices, through one of the equal cards.
+  // Counts bytes of each of `senders` equal devices, through one of the equal cards.
   virtual void Sent(Bytes bytes, int64_t senders) = 0;
   virtual void Received(Bytes bytes, int64_t senders) = 0;
 };
@@ -110,9 +110,9 @@ class HostInterface : public virtual sc_core::sc_interface {
   virtual void Issue(const HostTransfer& transfer) = 0;
 };
 
-// What a kernel or block that has ended took its time for: its blocks, by the slots that are the
-// fuller ones; the bytes of its windows, as far as blocks waited for them; launch, latencies of DMA
-// and what steps take beside blocks.
+// The time of a kernel or block, by resource: its blocks by the fuller slots, the bytes of its
+// windows as far as blocks waited for them, and latency: launch, DMA latencies and the overhead of
+// steps.
 struct TimeSplit {
   Picoseconds mxu{0}, vpu{0}, hbm{0}, latency{0};
 };
@@ -125,7 +125,7 @@ class ComputeInterface : public virtual sc_core::sc_interface {
   virtual absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
                            WorkListener* listener) = 0;
   virtual void Run(const isa::Block& block, int32_t op, WorkListener* listener) = 0;
-  // Of what ended last, which took this long. The kernel still lives.
+  // Splits the duration of what ended last. Its kernel must still live.
   virtual TimeSplit Split(Picoseconds duration) const = 0;
   // The listener is called once, when a kernel that polls begins its next step; not if it is
   // forgotten before.
@@ -145,9 +145,9 @@ class NetworkInterface : public virtual sc_core::sc_interface {
 
 class FlagsInterface : public virtual sc_core::sc_interface {
  public:
-  // Raises by one and lets a waiter go if that is enough; `times` over.
+  // Raises the flag by one, `times` over, and wakes a waiter if that is enough.
   virtual void Raise(int32_t flag, int64_t times) = 0;
-  // True: taken, go on. False: the listener will be called when it has been taken.
+  // Returns true if the count has been taken; false if the listener will be called when it has.
   virtual bool Take(int32_t flag, int64_t count, FlagListener* listener) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Is told when a stream begins a pass of a loop.
+// Hears when a stream begins a pass of a loop, and when it leaves the loop.
 //
 // Whether the machine has reached a steady state shows where loops begin anew
 // (sim/fast_forward.h). The stream goes on by itself.

@@ -1,10 +1,8 @@
-// A memory of a device, as its row of the table says
-// (configs/memory.h).
+// A memory of a device, as its row of the table says (configs/memory.h).
 //
-// Two things matter of it. Whether everything fits: it counts the bytes that are live,
-// buffers that the compiler placed here and, in VMEM, the windows of the kernel that
-// runs. And how fast it serves transfers: a memory with a rate is a resource of the
-// fluid that reads and writes share.
+// Two things matter of it. Whether everything fits: it counts the bytes that are live, buffers that
+// the compiler placed here and, in VMEM, the windows of the kernel that runs. And how fast it
+// serves transfers: a memory with a rate is a resource of the fluid that reads and writes share.
 #ifndef TPUSIM_MODELS_CHIP_MEMORY_H_
 #define TPUSIM_MODELS_CHIP_MEMORY_H_
 
@@ -35,7 +33,7 @@ class Memory : public sc_core::sc_module, public MemoryInterface, public steady:
   Bytes capacity() const { return capacity_; }
   Bytes peak() const { return peak_; }
 
-  // In a loop with other names each iteration may leave something behind.
+  // Visits the live bytes. In a loop with other names each iteration may leave something behind.
   void Visit(steady::StateVisitor& visitor) override {
     if (!visitor.new_names()) {
       visitor.Same(live_);

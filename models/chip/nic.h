@@ -17,7 +17,7 @@ namespace tpusim::chip {
 
 class Nic : public sc_core::sc_module, public NicInterface, public steady::Stateful {
  public:
-  // Of a host with so many chips; represents `multiplicity` equal ones.
+  // Builds the card of a host with so many chips, for `multiplicity` equal hosts.
   Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
       int64_t chips, int64_t multiplicity);
 
@@ -27,10 +27,10 @@ class Nic : public sc_core::sc_module, public NicInterface, public steady::State
   void Sent(Bytes bytes, int64_t senders) override { traffic_.sent += bytes * senders; }
   void Received(Bytes bytes, int64_t senders) override { traffic_.received += bytes * senders; }
   void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
-  // Of one card.
+  // Returns the bytes that one card sent.
   Bytes sent() const { return traffic_.sent / multiplicity_; }
   Bytes received() const { return traffic_.received / multiplicity_; }
-  // Of all equal cards together.
+  // Returns the bytes of all equal cards together.
   const events::Traffic& traffic() const { return traffic_; }
 
  private:

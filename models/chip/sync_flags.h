@@ -1,9 +1,8 @@
-// The synchronisation flags of a device: counters that transfers and signals
-// raise and that streams wait on.
+// The synchronisation flags of a device: counters that transfers and signals raise and that streams
+// wait on.
 //
-// A wait takes what it waited for off the counter. Waiters of one flag are served
-// in the order in which they came; a flag that is already high enough lets the
-// stream go on at once.
+// A wait takes what it waited for off the counter. Waiters of one flag are served in the order in
+// which they came; a flag that is already high enough makes no stream wait.
 #ifndef TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 #define TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 

@@ -53,7 +53,8 @@ class Slot : public sc_core::sc_module, public SlotInterface, public steady::Sta
 
 class Server : public sc_core::sc_module, public ServerInterface {
  public:
-  // In bytes or additions per second; `of` goes behind the name of the resource.
+  // Builds a server with a rate in bytes or additions per second; `of` is appended to the
+  // resource's name.
   Server(sc_core::sc_module_name name, events::Fluid& fluid, double rate, std::string_view of = "")
       : sc_module(name),
         resource_(fluid.network().AddResource(std::string(this->name()).append(of), rate)) {}

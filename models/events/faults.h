@@ -1,5 +1,4 @@
-// What went wrong while the machine ran: the first error of any module ends the
-// simulation and becomes its result.
+// Faults: the first error of any module ends the simulation and becomes its result.
 #ifndef TPUSIM_MODELS_EVENTS_FAULTS_H_
 #define TPUSIM_MODELS_EVENTS_FAULTS_H_
 
@@ -16,8 +15,8 @@ class Faults {
   void Report(absl::Status status);
   const absl::Status& status() const { return status_; }
 
-  // From now on the simulation ends with RESOURCE_EXHAUSTED once `events` have been
-  // counted: a program that would run for hours is told so.
+  // Ends the simulation with RESOURCE_EXHAUSTED once `events` more have been counted: a program
+  // that would run for hours is told so.
   void LimitEvents(int64_t events) { limit_ = counted_ + events; }
   // Counts events that are about to happen; false: there may be no more.
   bool Count(int64_t events = 1) {

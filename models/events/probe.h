@@ -1,4 +1,4 @@
-// What the modules of one device tell the recorder.
+// The probe of a device: its modules report to it.
 //
 // The machine does not know what is recorded; it says what happens, and the
 // recorder in sim/ keeps totals for every device and spans for some.
@@ -21,7 +21,7 @@ struct StreamRef {
 // A core that repeats itself and will say later what it did.
 class RepeatingCore {
  public:
-  // For how long its matrix or vector slots have been busy since it began.
+  // Returns the busy time of the matrix or vector slots since the core began.
   virtual Picoseconds ComputeSoFar() const = 0;
 
  protected:
@@ -35,23 +35,22 @@ class Probe {
   // Labels nest per stream.
   virtual void LabelBegan(const StreamRef& stream, int32_t op) = 0;
   virtual void LabelEnded(const StreamRef& stream, int32_t op) = 0;
-  // A block started at `start`, now or while the core repeated itself; its matrix
-  // and vector slots are busy from then on for `mxu` and `vpu`. `step` is -1 outside
-  // of kernels.
+  // A block started at `start`, now or while the core repeated itself; its matrix and vector slots
+  // are busy from then on for `mxu` and `vpu`. `step` is -1 outside of kernels.
   virtual void BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
                           Picoseconds vpu) = 0;
   // A local transfer whose data moved from `start` to `end`. Transfers of one
   // channel never overlap. `hbm` is what it read and wrote in HBM.
   virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
                              Picoseconds end, Bytes bytes, Bytes hbm) = 0;
-  // From now on blocks and transfers are not reported, until they are afterwards:
-  // up to `until` as sums, the rest one by one, everything of it if WantsEverything.
+  // Stops reports of blocks and transfers until RepeatEnded: up to `until` they are reported as
+  // sums, the rest one by one, all of them if WantsEverything.
   virtual void RepeatBegan(const RepeatingCore& core) = 0;
   virtual void RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
                            Picoseconds compute, Bytes hbm) = 0;
   virtual bool WantsEverything() const = 0;
   virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
-  // What buffers take of a memory, from now on, and the one that was added or taken away.
+  // Reports what buffers take of a memory from now on, and the one that was added or taken away.
   virtual void LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer, bool added) = 0;
   virtual void StreamFinished() = 0;
 };

@@ -12,7 +12,7 @@ RunQueue::RunQueue(sc_core::sc_module_name name) : sc_module(name) {
 }
 
 void RunQueue::Fire() {
-  // What runs may let others go, in the cycle after this one.
+  // What runs may release others, in the cycle after this one.
   running_.swap(next_);
   for (auto runnable = running_.rbegin(); runnable != running_.rend(); ++runnable) {
     (*runnable)->Run();

@@ -1,8 +1,8 @@
-// What runs in the next delta cycle: the streams that something has let go.
+// The queue of streams that run in the next delta cycle.
 //
-// A pod has thousands of streams, of which now this one and now that one runs. SystemC sees one
-// process and one notification for all of them. They run in the order in which SystemC would run
-// processes of their own: what was let go last runs first.
+// A pod has thousands of streams, of which a few run at a time. SystemC sees one process and one
+// notification for all of them. They run in the order in which SystemC would run processes of their
+// own: what was released last runs first.
 #ifndef TPUSIM_MODELS_EVENTS_RUN_QUEUE_H_
 #define TPUSIM_MODELS_EVENTS_RUN_QUEUE_H_
 
@@ -31,7 +31,7 @@ class RunQueue : public sc_core::sc_module, public steady::Stateful {
     if (next_.empty()) due_.notify(sc_core::SC_ZERO_TIME);
     next_.push_back(runnable);
   }
-  // At the end of an instant nothing is left to run.
+  // Visits nothing: at the end of an instant nothing is left to run.
   void Visit(steady::StateVisitor& visitor) override;
 
  private:

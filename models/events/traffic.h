@@ -1,4 +1,4 @@
-// What has gone in and come out at the two ends of a wire.
+// Bytes that have entered and left a wire.
 #ifndef TPUSIM_MODELS_EVENTS_TRAFFIC_H_
 #define TPUSIM_MODELS_EVENTS_TRAFFIC_H_
 

@@ -1,12 +1,11 @@
 // Max-min fair rates.
 //
-// Several transfers share several servers (links, memories). What rate does each
-// get? The max-min fair answer: give every transfer the same rate and raise it
-// for all together, like water rising. When a server is full, the transfers that
-// use it stop rising; when a transfer reaches its own cap, it stops too; the
-// others go on. In the end every transfer is at its cap or crosses a full server
-// on which no flow is faster than it, so no rate can grow except at the expense
-// of a slower one. The answer is unique and does not depend on any order.
+// Several transfers share several servers (links, memories). What rate does each get? The max-min
+// fair answer: give every transfer the same rate and raise it for all together, like water rising.
+// When a server is full, the transfers that use it stop rising; when a transfer reaches its own
+// cap, it stops too; the others go on. In the end every transfer is at its cap or crosses a full
+// server on which no flow is faster than it, so no rate can grow except at the expense of a slower
+// one. The answer is unique and does not depend on any order.
 //
 //   maximise (lexicographically, from the smallest)  rate[f]
 //   subject to   sum over f of weight[f, r] * rate[f] <= capacity[r]   for all r
@@ -29,9 +28,8 @@
 
 namespace tpusim::flow {
 
-// Rates that differ by less than this (relatively) are one rate. The order of
-// additions moves a sum by about 1e-16 per term, and such noise must not turn
-// one saturation level into two.
+// Rates that differ by less than this (relatively) are one rate. The order of additions moves a sum
+// by about 1e-16 per term, and such noise must not turn one saturation level into two.
 inline constexpr double kRateTolerance = 1e-12;
 
 struct MaxMinUse {

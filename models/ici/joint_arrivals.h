@@ -1,9 +1,9 @@
 // Arrivals from several classes of senders at one class of receivers.
 //
-// Where classes of devices are coarser than what they do (sim/symmetry/levels.h), some of the devices
-// that one module represents receive from one class of senders over a route and others from another,
-// yet every one of them receives the same number of transfers. So the transfers of those classes
-// are one arrival: the n-th has come when the n-th of all of them has.
+// Where classes of devices are coarser than what they do (sim/symmetry/levels.h), some of the
+// devices that one module represents receive from one class of senders over a route and others from
+// another, yet every one of them receives the same number of transfers. So the transfers of those
+// classes are one arrival: the n-th has come when the n-th of all of them has.
 //
 //   senders      A      B               arrival
 //   A's first    1      0               -
@@ -24,14 +24,15 @@ namespace tpusim::ici {
 class JointArrivals {
  public:
   // A transfer over the route for the flag, of one of so many classes of senders, has come.
-  // Whether that completes an arrival.
+  // Counts a transfer over the route for the flag, of one of so many classes of senders. Returns
+  // whether it completes an arrival.
   bool Add(int32_t route, int32_t flag, int32_t sender, int32_t senders);
 
   void Visit(steady::StateVisitor& visitor);
 
  private:
-  // By flag and route: how many more have come of each class than of the one of which fewest
-  // have. Without those of which as many have come of all.
+  // Surplus by flag and route: how many more have come of each class than of the class with the
+  // fewest. Pairs without a surplus are left out.
   std::map<std::pair<int32_t, int32_t>, std::vector<int64_t>> ahead_;
 };
 

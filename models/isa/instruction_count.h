@@ -1,4 +1,4 @@
-// How many instructions a program executes, told without running it.
+// An upper estimate of the instructions that a program executes, found without running it.
 //
 // Trip counts multiply: a loop of a million passes inside another one is a long
 // wait, and the program's text does not show it. A simulation that finds a steady
@@ -15,15 +15,14 @@
 namespace tpusim::isa {
 
 struct InstructionCount {
-  // Of one device, the one with most: all streams, loops unrolled, branches taken.
-  // A double: nested loops overflow every integer.
+  // Instructions of the device with most: all streams, loops unrolled, branches taken. A double:
+  // nested loops overflow every integer.
   double instructions = 0;
-  // The loop with most of them: the HLO operation around it ("" = none), and its
-  // passes.
+  // The loop with most of them: the HLO operation around it ("" = none), and its passes.
   std::string loop;
   int64_t passes = 0;
 };
-// With `most_passes`, no loop has more.
+// Counts the program's instructions; a loop counts `most_passes` passes at most.
 InstructionCount CountInstructions(const PodProgram& program,
                                    int64_t most_passes = std::numeric_limits<int64_t>::max());
 

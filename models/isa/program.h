@@ -1,9 +1,8 @@
 // The instruction set: what the compiler hands to the machine.
 //
-// A PodProgram says, for every device of a slice, what each of its control
-// streams does. It knows nothing of HLO and nothing of SystemC. Execution slots,
-// DMA queues and links are servers in the machine; streams are the control that
-// asks them for work.
+// A PodProgram says, for every device of a slice, what each of its control streams does. It knows
+// nothing of HLO and nothing of SystemC. Execution slots, DMA queues and links are servers in the
+// machine; streams are the control that asks them for work.
 //
 //   tensor_core[i]   the main stream of a device: kernels in program order
 //   collective[i]    collectives in flight beside it (one per concurrent slot)
@@ -18,9 +17,8 @@
 // ones and `program_of_device` says which device runs which. Bodies are shared: what programs
 // have in common they Call.
 //
-// Peers are relative: an Rdma names a Route, and the route table says where
-// that leads from each device. A device without an entry in a route
-// (peer < 0) must not execute an instruction on it.
+// Peers are relative: an Rdma names a Route, and the route table says where that leads from each
+// device. A device without an entry in a route (peer < 0) must not execute an instruction on it.
 #ifndef TPUSIM_MODELS_ISA_PROGRAM_H_
 #define TPUSIM_MODELS_ISA_PROGRAM_H_
 
@@ -60,13 +58,12 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
 };
 
-// Work for the systolic arrays: an [m,k] x [k,n] product, weights [k,n]. Zero m
-// means no matrix work. The number of passes follows from the format and the
-// chip's parameters.
+// Work for the systolic arrays: an [m,k] x [k,n] product, weights [k,n]. Zero m means no matrix
+// work. The number of passes follows from the format and the chip's parameters.
 struct MxuWork {
   int64_t m = 0, k = 0, n = 0;
   NumberFormat format = NumberFormat::kBf16;
-  // How many independent products of this size (batch).
+  // independent products of this size (batch)
   int64_t batch = 1;
   bool operator==(const MxuWork&) const = default;
 };
@@ -84,10 +81,9 @@ struct Block {
 
 enum class WindowKind { kInput, kOutput };
 
-// The part of an operand that a kernel sees through VMEM. It moves when one of
-// the grid dimensions in `moves_with` (bit d = grid dimension d) changes its
-// index; a window that did not move is not transferred again, and an output
-// window is written back when it is about to move and at the end.
+// The part of an operand that a kernel sees through VMEM. It moves when one of the grid dimensions
+// in `moves_with` (bit d = grid dimension d) changes its index; a window that did not move is not
+// transferred again, and an output window is written back when it is about to move and at the end.
 struct Window {
   WindowKind kind = WindowKind::kInput;
   MemorySpace space = MemorySpace::kHbm;  // where the operand lives; kVmem moves nothing
@@ -108,15 +104,14 @@ struct GridDim {
   bool operator==(const GridDim&) const = default;
 };
 
-// A software-pipelined loop of blocks over a grid (row-major, last dimension
-// innermost): while step s computes, the windows of step s+1 are fetched and
-// those of step s-1 written back.
+// A software-pipelined loop of blocks over a grid (row-major, last dimension innermost): while step
+// s computes, the windows of step s+1 are fetched and those of step s-1 written back.
 struct Kernel {
   std::vector<GridDim> grid;  // empty = one step
   std::vector<Window> windows;
   Block block;
-  // At the begin of every step it looks what has arrived for collectives in flight, and sends on
-  // (Poll).
+  // The kernel checks at the begin of every step what has arrived for collectives in flight, and
+  // sends it on (Poll).
   bool polls = false;
 
   int64_t Steps() const {
@@ -175,8 +170,7 @@ struct Signal {
   int32_t flag = 0;
 };
 
-// Blocks the stream until the flag has counted to `count`, then takes that
-// many off it.
+// Blocks the stream until the flag has counted to `count`, then takes that many off it.
 struct Wait {
   int32_t flag = 0;
   int64_t count = 1;
@@ -192,15 +186,14 @@ struct Poll {
 struct Loop {
   int64_t count = 0;
   SharedBody body;
-  // Of a loop that was unrolled: names differ from one iteration to the next; null: they do not.
-  // Such a loop is none itself: its iterations are executed as if they stood here. There is none
-  // in another, and all programs that have the loop share its iterations.
+  // Names of a loop that was unrolled, where they differ from one iteration to the next; null: they
+  // do not. Such a loop does not count as a loop: its iterations are executed as if they stood
+  // here. It is never nested in another one, and all programs that have it share its iterations.
   std::shared_ptr<const Iterations> iterations = nullptr;
 };
 
-// Instructions that several programs or places share, and that are not stored at each of
-// them: they are executed as if they stood here. It is none itself. Labels may begin inside and end
-// outside.
+// Instructions that several programs or places share, and that are not stored at each of them: they
+// are executed as if they stood here. It is none itself. Labels may begin inside and end outside.
 struct Call {
   SharedBody body;
 };
@@ -211,8 +204,7 @@ struct Branch {
   std::vector<SharedBody> bodies;
 };
 
-// Brackets the instructions of one HLO operation: `op` indexes
-// ProgramInfo::ops. Labels nest.
+// Brackets the instructions of one HLO operation: `op` indexes ProgramInfo::ops. Labels nest.
 struct Label {
   int32_t op = -1;
   bool begin = true;
@@ -248,16 +240,15 @@ struct Instruction {
   InstructionKind kind;
 };
 
-// Where a route leads from one device, and over which links: mostly one, to a
-// neighbour. Between two slices there are none: hosts and their network cards carry
-// what is sent.
+// The end of a route from one device, and its links: mostly one, to a neighbour. Between two slices
+// there are none: hosts and their network cards carry the data.
 struct RouteEnd {
   int32_t peer = -1;  // device
   absl::InlinedVector<configs::Link, 1> links;
   bool dcn = false;
 };
-// How often a transfer of this device is handed on inside a slice: by every link of
-// the route, or once between two devices of a chip. Each costs the latency of a hop.
+// Returns how many hops a transfer of this device takes inside a slice: one per link of the route,
+// or one between two devices of a chip. Each costs the latency of a hop.
 inline int64_t Crossings(int64_t device, const RouteEnd& end) {
   if (end.dcn) return 0;
   if (end.links.empty()) return end.peer == device ? 0 : 1;

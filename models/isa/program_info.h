@@ -1,5 +1,5 @@
-// What is known about a program before it runs, and has to reach the report:
-// the operations behind the labels, buffers, peak memory, what was assumed.
+// Facts of a program that the report needs: the operations behind the labels, buffers, peak memory,
+// assumptions.
 #ifndef TPUSIM_MODELS_ISA_PROGRAM_INFO_H_
 #define TPUSIM_MODELS_ISA_PROGRAM_INFO_H_
 
@@ -60,8 +60,7 @@ struct ReshardSite {
   std::vector<Constraint> constraints;  // the best guess first
 };
 
-// An HLO operation that instructions are labelled with. Figures are per
-// execution on one device.
+// An HLO operation that instructions are labelled with. Figures are per execution on one device.
 struct OpInfo {
   std::string name;      // HLO instruction name, "fusion.3"
   std::string category;  // XProf's hlo_category: "convolution fusion", "all-reduce", ...
@@ -71,7 +70,7 @@ struct OpInfo {
   Flops flops{0};        // all arithmetic
   Flops model_flops{0};  // without recomputation
   Bytes hbm_bytes{0};
-  // How long the TPU compiler thought that the kernel takes; 0: it did not say.
+  // The kernel's time by the TPU compiler's estimate; 0: it gave none.
   Picoseconds compiler_estimate{0};
   int32_t collective = -1;   // index into ProgramInfo::collectives
   bool sparse_core = false;  // runs on the SparseCores
@@ -114,24 +113,24 @@ struct ProgramInfo {
   std::vector<ReshardSite> reshard_sites;
   std::vector<BufferInfo> buffers;
   std::vector<std::string> owners;  // of buffers: "arguments", "temporaries", ...
-  // Of the memories that are planned, per device, of HBM with the holes; 0 of those that the chip
-  // does not have.
+  // Bytes of the memories that are planned, per device, of HBM with the holes; 0 for memories that
+  // the chip does not have.
   configs::PerMemory<Bytes> peak, usable;
   Bytes hbm_fragmentation{0};           // of the peak: holes between arrays
   std::string peak_at;                  // the operation during which most is live
   std::vector<LiveArray> live_at_peak;  // in HBM, largest first
   VmemAtPeak vmem_at_peak;
-  // Per device and step: totals over the whole program, loops counted.
+  // Totals of a device and step over the whole program, loops counted.
   Flops model_flops{0};
   Flops hardware_flops{0};
   Flops mxu_flops{0};        // matrix work in bf16-pass equivalents (int32 = ten passes)
   Bytes hbm_bytes{0};        // HBM bytes that must move (reads and writes)
   std::string device_order;  // the rule that was used
-  // What had to be assumed and what the user is warned of; decisions, where they were asked for.
+  // Assumptions and warnings of the compiler; decisions, where they were asked for.
   std::vector<Record> records;
 };
 
-// Which operation the main stream waits for in this one of its operations; -1: none.
+// Returns the operation that the main stream waits for in this one of its operations; -1: none.
 inline int32_t WaitsFor(const ProgramInfo& info, int32_t op) {
   return info.ops[op].collective >= 0 ? op : info.ops[op].waits_for;
 }

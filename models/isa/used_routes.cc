@@ -10,7 +10,7 @@ namespace {
 
 class Walker {
  public:
-  // In order, each once. Bodies are shared: each is looked at once.
+  // Returns the routes in order, each once. Bodies are shared, and each is visited once.
   const std::vector<int32_t>& RoutesOf(const Body& body) {
     const auto known = routes_.find(&body);
     if (known != routes_.end()) return known->second;

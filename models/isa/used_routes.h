@@ -1,4 +1,4 @@
-// Which routes a program sends over.
+// Routes that a program sends over.
 #ifndef TPUSIM_MODELS_ISA_USED_ROUTES_H_
 #define TPUSIM_MODELS_ISA_USED_ROUTES_H_
 
@@ -9,8 +9,8 @@
 
 namespace tpusim::isa {
 
-// Per distinct program, in increasing order: every route that an Rdma or Signal
-// on any of its streams names, in branches that are taken.
+// Returns for each distinct program, in increasing order, every route that an Rdma or Signal on any
+// of its streams names, in branches that are taken.
 std::vector<std::vector<int32_t>> UsedRoutes(const PodProgram& program);
 
 }  // namespace tpusim::isa

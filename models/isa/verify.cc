@@ -95,7 +95,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // What is executed inside of `labels`.
+  // Checks the body as executed inside of `labels`.
   absl::Status CheckAll(const Body& body, const StreamId& stream, std::vector<int32_t>& labels) {
     for (const Instruction& instruction : body) {
       absl::Status status;
@@ -118,7 +118,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // Of a body that was checked already only those labels count that do not begin and
+  // Checks a called body; of one that was checked already only labels count that do not begin and
   // end in it.
   absl::Status CheckCall(const Body* body, const StreamId& stream, std::vector<int32_t>& labels) {
     if (body == nullptr) return absl::InternalError("a body is missing");
@@ -326,7 +326,7 @@ class Verifier {
   Iteration in_;
   using Seen = std::tuple<const Body*, StreamId, int64_t>;  // with the number of the iteration
   std::set<Seen> seen_;                                     // never iterated over
-  // Of bodies that are called, all of them seen.
+  // Labels that a called body opens or closes, by body and stream.
   std::map<Seen, std::vector<Label>> open_labels_;
   std::set<std::pair<int32_t, int32_t>> checked_;  // (program, route)
 };

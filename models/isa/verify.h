@@ -1,10 +1,9 @@
-// Is this a program that the machine can run?
+// Verifies that the machine can run a program.
 //
-// Checked once before a run, for every distinct body, so that the machine need
-// not check each instruction: indices within their tables, sizes that make sense,
-// labels that nest within a body, kernels on TensorCore streams only. What one
-// device does is checked with that device's routes: an instruction on a route
-// that leads nowhere from there is an error.
+// Checked once before a run, for every distinct body, so that the machine need not check each
+// instruction: indices within their tables, sizes that make sense, labels that nest within a body,
+// kernels on TensorCore streams only. What one device does is checked with that device's routes: an
+// instruction on a route that leads nowhere from there is an error.
 #ifndef TPUSIM_MODELS_ISA_VERIFY_H_
 #define TPUSIM_MODELS_ISA_VERIFY_H_
 

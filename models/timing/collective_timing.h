@@ -1,11 +1,10 @@
-// How long a collective takes, and how long it must take.
+// Closed forms and bounds of collectives: how long one takes, and how long it must take.
 //
-// Two kinds of figure, both pure functions. A *closed form* is the time of one
-// algorithm on links that nothing else uses: launch + hops * hop latency + bytes
-// at the effective rate of the links. A *bound* is what no algorithm can beat
-// with the links that the group has, at their nominal rate and without any
-// latency. The simulated time of a collective alone on the machine agrees with
-// its closed form; nothing is ever faster than its bound.
+// Two kinds of figure, both pure functions. A *closed form* is the time of one algorithm on links
+// that nothing else uses: launch + hops * hop latency + bytes at the effective rate of the links. A
+// *bound* is what no algorithm can beat with the links that the group has, at their nominal rate
+// and without any latency. The simulated time of a collective alone on the machine agrees with its
+// closed form; nothing is ever faster than its bound.
 //
 // Closed forms are given per dimension of a group. A dimension is a ring or a line of n positions
 // on which neighbours exchange in both directions at once: one axis of the
@@ -24,19 +23,19 @@
 
 namespace tpusim::timing {
 
-// What one direction of one link carries: the nominal rate times what a collective reaches of it on
-// an axis that is connected like that.
+// Returns the rate of one direction of one link: the nominal rate times the share that a collective
+// reaches on an axis that is connected like that.
 BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, configs::AxisLinks links);
 
-// What a collective takes before anything moves: the launch, in whole cycles of the core that does
-// it.
+// Returns the launch time of a collective before anything moves, in whole cycles of the core that
+// launches it.
 Picoseconds LaunchTime(const configs::ChipParams& chip);
 
-// From a device to one of another slice: PCIe to the host, the data-centre
+// Returns the latency from a device to one of another slice: PCIe to the host, the data-centre
 // network, PCIe from the host.
 Picoseconds DcnLatency(const configs::HostParams& host);
 
-// Between leaving `device` and arriving over a route from there: DcnLatency, or a
+// Returns the time between leaving `device` and arriving over a route from there: DcnLatency, or a
 // hop for each crossing.
 Picoseconds RouteLatency(const configs::ChipParams& chip, int64_t device,
                          const isa::RouteEnd& route);

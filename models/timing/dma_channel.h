@@ -39,7 +39,7 @@
 
 namespace tpusim::timing {
 
-// What a channel has to know of a transfer, and what a kernel says of its own.
+// A transfer, as a channel and a kernel describe it.
 struct Transfer {
   bool write = false;    // IsWrite
   bool follows = false;  // another transfer of the same kernel
@@ -84,7 +84,7 @@ class DmaChannel {
   bool moving() const { return moving_; }  // the first one's data
   const Item& first() const { return queue_[head_]; }
 
-  // When the data of the first transfer may begin to move; they do not yet.
+  // Returns when the data of the first transfer may begin to move; they do not yet.
   Picoseconds NextBegin() const {
     const T& transfer = first().transfer;
     const bool turns = transfer.follows && !transfer.write;
@@ -115,7 +115,7 @@ class DmaChannel {
     moving_ = false;
     return taken;
   }
-  // As if everything had happened later, in later steps of the kernel.
+  // Moves everything to a later time and to later steps of the kernel.
   void Shift(Picoseconds by, int64_t steps) {
     for (Item& item : outstanding()) {
       item.ready += by;
@@ -126,7 +126,7 @@ class DmaChannel {
     free_ += by;
   }
 
-  // In the order of issue.
+  // Returns the outstanding transfers in the order of issue.
   std::span<const Item> queue() const { return std::span(queue_).subspan(head_); }
   std::span<Item> outstanding() { return std::span(queue_).subspan(head_); }
 

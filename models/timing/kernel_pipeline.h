@@ -11,8 +11,7 @@
 //   ... Ready(): compute for Fraction() of a block, then
 //   if (pipeline.EndStep()) pipeline.NextStep();       -> issued()
 //
-// Transfers are numbered from 1 in the order of issue, which is also the order in
-// which they end.
+// Transfers are numbered from 1 in the order of issue, which is also the order in which they end.
 #ifndef TPUSIM_MODELS_TIMING_KERNEL_PIPELINE_H_
 #define TPUSIM_MODELS_TIMING_KERNEL_PIPELINE_H_
 
@@ -33,7 +32,7 @@ class KernelPipeline {
   // The kernel must outlive its run.
   void Reset(const isa::Kernel& kernel);
   void Launch();
-  // False: it was the last.
+  // Ends the step; false: it was the last.
   bool EndStep();
   void NextStep();
   void EndTransfer(uint64_t number);
@@ -45,7 +44,7 @@ class KernelPipeline {
   bool Ready() const { return ended_ >= needed_; }
   bool Drained() const { return ended_ >= last_issued_; }
 
-  // After EndStep: so many steps pass that leave everything as it is now.
+  // Skips so many steps that leave everything as it is now; to be called after EndStep.
   void Skip(int64_t steps);
   // Shows what the future depends on besides the step and the outstanding transfers,
   // which are counted from the oldest.

@@ -1,4 +1,4 @@
-// Where the time of a kernel goes: what llvm-mca prints for a loop, of a kernel's pipeline.
+// The time of a kernel by unit: what llvm-mca prints for a loop, for a kernel's pipeline.
 //
 // A step keeps every unit busy for so many cycles: the arrays, each slot of the vector unit, the
 // DMA channel in either direction. What is not hidden beside another unit adds to the step: arrays

@@ -1,8 +1,7 @@
-// How a kernel runs: the software pipeline, step by step.
+// The software pipeline of a kernel, step by step.
 //
-// The windows of a kernel are double buffered in VMEM. A step computes on one
-// set of buffers while the other set is being filled for the next step and
-// emptied of the results of the one before. Let
+// The windows of a kernel are double buffered in VMEM. A step computes on one set of buffers while
+// the other set is being filled for the next step and emptied of the results of the one before. Let
 //
 //   F(s)  the input windows that move at step s (all of them at step 0): windows
 //         with one buffer F1(s), windows with two or more F2(s)
@@ -11,13 +10,12 @@
 //   B(s)  compute of step s: StepTime x the partial fractions of the
 //         grid dimensions that stand on their last index, rounded to nearest
 //
-// F1, F2 and W of one step are one transfer each, of the sum of their windows'
-// bytes (x the partial fractions of the dimensions that the window moves with,
-// each window rounded to nearest); a transfer of no bytes does not exist. Windows
-// of operands in another memory take its bandwidth instead of HBM's, side by side with it
-// (memory_bytes.h); with all in HBM "rate" is the HBM rate. All go
-// through the stream's DMA channel, which serves them one at a time in the order
-// of issue (dma_channel.h):
+// F1, F2 and W of one step are one transfer each, of the sum of their windows' bytes (x the partial
+// fractions of the dimensions that the window moves with, each window rounded to nearest); a
+// transfer of no bytes does not exist. Windows of operands in another memory take its bandwidth
+// instead of HBM's, side by side with it (memory_bytes.h); with all in HBM "rate" is the HBM rate.
+// All go through the stream's DMA channel, which serves them one at a time in the order of issue
+// (dma_channel.h):
 //
 //   e(X) = max(i(X) + start latency, e(previous X) + turnaround) + bytes(X) / rate
 //
@@ -44,9 +42,8 @@
 //
 //   max(B, D, (B + start latency + D) / 2)
 //
-// The last term is the chain from the start of step s over its end, the start
-// latency and the data to the start of step s+2; it rules in kernels of very
-// short steps only.
+// The last term is the chain from the start of step s over its end, the start latency and the data
+// to the start of step s+2; it rules in kernels of very short steps only.
 //
 // KernelSteps says what every step moves and computes. It knows no time, nor does
 // KernelPipeline (kernel_pipeline.h), which says what waits for what: chip::TensorCore
@@ -82,8 +79,8 @@ class KernelSteps {
   int64_t steps() const { return steps_; }
   // Goes on from `step` > 0, as if all steps before had been asked for.
   void Seek(int64_t step);
-  // Any step from the current one to two ahead of it; steps before are gone.
-  // Beyond the last step there is nothing to do.
+  // Returns any step from the current one to two ahead of it; steps before are gone. Beyond the
+  // last step there is nothing to do.
   const StepPlan& At(int64_t step);
 
  private:

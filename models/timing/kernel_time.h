@@ -1,4 +1,4 @@
-// How long a kernel takes when it is alone on its chip.
+// The time of a kernel that is alone on its chip.
 //
 // The pipeline of kernel_pipeline.h and the DMA channel of dma_channel.h, which the
 // machine runs too, with every transfer at the full rate of its memory: what
@@ -18,7 +18,7 @@ namespace tpusim::timing {
 
 Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
-// Never more than KernelTime and much cheaper: launch and the longer of all
+// Returns a bound that is never more than KernelTime and much cheaper: launch and the longer of all
 // compute and all data.
 Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& kernel);
 

@@ -17,21 +17,19 @@ bool IsInteger(isa::NumberFormat format) {
 
 // Steady state of a product on the weight-stationary arrays.
 //
-// A weight tile is rows x columns of the right-hand side. While one tile
-// multiplies (m left-hand rows stream through, lhs_rows_per_cycle at a time),
-// the next one is pushed into the staging copy, weight_rows_per_cycle at a
-// time; a tile therefore occupies its array for the longer of the two. Rows are
-// fed in groups of 8 sublanes. A format that takes several passes streams the
-// rows (and pushes the weights) once per pass; a format with less than one pass
-// per product packs several rows into one.
+// A weight tile is rows x columns of the right-hand side. While one tile multiplies (m left-hand
+// rows stream through, lhs_rows_per_cycle at a time), the next one is pushed into the staging copy,
+// weight_rows_per_cycle at a time; a tile therefore occupies its array for the longer of the two.
+// Rows are fed in groups of 8 sublanes. A format that takes several passes streams the rows (and
+// pushes the weights) once per pass; a format with less than one pass per product packs several
+// rows into one.
 //
 // Clocks that give way to power, and whatever else keeps the arrays from their rate all
 // the time, stretch both alike (efficiency). Products of integers keep the rate: the measured ones
 // of int32 on v5e do (V05c).
 //
-// The device's arrays, on a megacore those of both cores, share the work either
-// by weight tiles or by rows, whichever is shorter: few tiles and many rows
-// want the second.
+// The device's arrays, on a megacore those of both cores, share the work either by weight tiles or
+// by rows, whichever is shorter: few tiles and many rows want the second.
 int64_t MxuSteadyCycles(const configs::ChipParams& chip, const isa::MxuWork& work) {
   const configs::MxuParams& mxu = chip.mxu;
   const int64_t arrays = chip.MxusPerDevice();

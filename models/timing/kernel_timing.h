@@ -18,7 +18,7 @@ struct SlotCycles {
 };
 SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block);
 
-// What each slot of one block is busy for. `total` is what the block takes.
+// Busy cycles of each slot in one block. `total` is what the block takes.
 struct BlockCycles {
   Cycles mxu{0};       // longest array's steady state, without fill and drain
   Cycles mxu_fill{0};  // fill and drain that nothing hides
@@ -29,8 +29,8 @@ struct BlockCycles {
 // Formula and derivation in kernel_timing.cc.
 BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block);
 
-// How long `operations` whole-register operations keep the cross-lane units busy: they
-// are dealt out evenly.
+// Returns how long `operations` whole-register operations keep the cross-lane units busy, dealt out
+// evenly.
 Picoseconds XluTime(const configs::ChipParams& chip, int64_t operations);
 
 // Array passes of a product in this format, relative to one bf16 pass.
@@ -43,8 +43,8 @@ double SustainedShare(const configs::MxuParams& mxu, isa::NumberFormat format);
 // Time of one grid step's block including the step's scalar overhead.
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
 
-// From the start of a kernel to its first DMA: the launch, and for a kernel
-// around a product the set-up of its windows, one after the other.
+// Returns the time from the start of a kernel to its first DMA: the launch, and for a kernel around
+// a product the set-up of its windows, one after the other.
 Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
 // Bytes that a kernel moves (inputs re-fetched as the grid revisits them).

@@ -1,4 +1,4 @@
-// How much of a transfer each memory of a device serves.
+// Bytes of a transfer by the memory that serves them.
 //
 // Memories move what they are asked for side by side: a transfer that accesses two of them
 // goes at the rate of the one that would take longer, and takes from both in proportion.
@@ -31,13 +31,13 @@ struct MemoryBytes : configs::PerMemory<Bytes> {
   }
 };
 
-// The same of a transfer that is under way.
+// Bytes of a transfer that is under way, as real numbers.
 using MemoryShares = configs::PerMemory<double>;
 
 // A copy reads one memory and writes the other, or the same one twice over.
 MemoryBytes AccessedBy(const isa::Dma& dma);
-// Whether what is written decides the start latency: everything else reads a memory with
-// a rate first.
+// Returns whether the written side decides the start latency: everything else reads a memory with a
+// rate first.
 bool IsWrite(const isa::Dma& dma);
 
 // Bytes that a memory moves per byte of the transfer; 0 for nothing of nothing.

@@ -1,10 +1,9 @@
 // Transfers that add what arrives to what is there.
 //
-// The receiver splits the message into windows of `ici.reduce_window` bytes. A
-// window lands in VMEM; meanwhile the window of the partial sum at the same place
-// is fetched from HBM (its address was known all along); the VPU adds the two;
-// the sum is written back. Windows are pipelined, so that while window i arrives,
-// window i-1 is being added and window i-2 written.
+// The receiver splits the message into windows of `ici.reduce_window` bytes. A window lands in
+// VMEM; meanwhile the window of the partial sum at the same place is fetched from HBM (its address
+// was known all along); the VPU adds the two; the sum is written back. Windows are pipelined, so
+// that while window i arrives, window i-1 is being added and window i-2 written.
 //
 // Per byte that arrives, the steady state therefore reads one byte of HBM and
 // writes one (kReduceHbmWeight; the arriving byte itself never goes through HBM), and
@@ -33,8 +32,7 @@
 
 namespace tpusim::timing {
 
-// HBM bytes that move at the receiver per byte that arrives: partial sum read,
-// sum written.
+// HBM bytes that move at the receiver per byte that arrives: partial sum read, sum written.
 inline constexpr double kReduceHbmWeight = 2;
 
 // Whole-register VALU operations that a device can do per second.
@@ -50,8 +48,8 @@ double AddsPerSecond(const configs::ChipParams& chip);
 // Additions per byte that arrives: narrow elements take a lane each, wide ones several.
 double AddsPerByte(const isa::ReduceAdd& reduce);
 
-// From the arrival of the last byte to the sum being complete. `to_hbm` false:
-// the result stays in VMEM and nothing is written back.
+// Returns the time from the arrival of the last byte to the complete sum. `to_hbm` false: the
+// result stays in VMEM and nothing is written back.
 Picoseconds ReduceTail(const configs::ChipParams& chip, const isa::ReduceAdd& reduce, Bytes message,
                        bool to_hbm = true);
 

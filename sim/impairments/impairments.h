@@ -1,4 +1,4 @@
-// Chips and links that are not what the chip file says.
+// Impairments: chips and links that are slower than the chip file says, or dead.
 #ifndef TPUSIM_SIM_IMPAIRMENTS_IMPAIRMENTS_H_
 #define TPUSIM_SIM_IMPAIRMENTS_IMPAIRMENTS_H_
 
@@ -13,10 +13,9 @@
 
 namespace tpusim::sim {
 
-// The smallest share of a clock or of a link's rate that can be simulated. Less is a
-// part that does not work: the step would be the time of that part alone, and
-// soon too long for the clock of the simulation. A link that carries nothing at
-// all has the share 0.
+// The smallest share of a clock or of a link's rate that can be simulated. Less is a part that does
+// not work: the step would be the time of that part alone, and soon too long for the clock of the
+// simulation. A link that carries nothing at all has the share 0.
 inline constexpr double kSmallestShare = 1e-3;
 
 // A straggler: the chip's clock runs at `factor` of its nominal rate. Its memory,
@@ -39,7 +38,7 @@ struct Impairments {
   double LinkFactor(const configs::Link& link) const;
 };
 
-// What transfers reach on this link.
+// Returns the rate that transfers reach on this link.
 BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
                         const configs::Link& link);
 

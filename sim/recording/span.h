@@ -29,8 +29,8 @@ struct Span {
   int32_t lane = 0;   // stream index, direction, DMA slot
   int32_t op = -1;    // ProgramInfo::ops
   int64_t step = -1;  // grid step, -1 = none
-  // Of an operation, which has no grid step: how many of its stream began before it at the
-  // same moment.
+  // Only operations have an order, which have no grid step: how many of its stream began before it
+  // at the same moment.
   int32_t order = 0;
   Picoseconds start, end;
   Bytes bytes{0};

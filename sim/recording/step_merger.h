@@ -63,7 +63,7 @@ class RateThinner {
   };
   static int64_t ChangesIn(const Stretch& stretch) { return stretch.changes; }
   static void Extend(Stretch& stretch, const Stretch& later);
-  // Of a stretch that ends at `end`.
+  // Returns the mean of a stretch that ends at `end`.
   static double Mean(const Stretch& stretch, Picoseconds end);
 
   Recording::Place place_;

@@ -13,7 +13,7 @@ namespace tpusim::sim {
 template <typename Entry, auto Parts, auto Merge>
 class Thinned {
  public:
-  // At most `limit` entries stay. `merge` is Merge, or does more than that.
+  // Keeps at most `limit` entries. `merge` is Merge, or does more than that.
   template <typename Merger = decltype(Merge)>
   void Add(const Entry& entry, int64_t limit, const Merger& merge = Merge) {
     if (!entries_.empty() && Parts(entries_.back()) < factor_) {

@@ -29,7 +29,7 @@ Partition Alone(int64_t n) {
   return partition;
 }
 
-// Which routes the devices of a program use, asked per device.
+// The routes that the devices of a program use, by device.
 class Users {
  public:
   explicit Users(const isa::PodProgram& program)
@@ -187,7 +187,7 @@ void AddLoads(const isa::PodProgram& program, const Users& users, Classes& class
   });
 }
 
-// Of each link, and to each device, of a class.
+// Sets the share of loads on each link of a class and on each device of a class.
 void ShareLoads(Classes& classes) {
   for (std::vector<RouteLoad>& of_route : classes.loads) {
     for (RouteLoad& load : of_route) {

@@ -1,4 +1,4 @@
-// Which parts of a pod do the same thing at the same time.
+// Classes: parts of a pod that do the same at the same time.
 //
 // A partition of the devices into classes, and what follows from it for what they share:
 // one member of every class is simulated, the representative. Of a flow that every device
@@ -8,10 +8,9 @@
 // (views; automorphisms.h says when): what it does over a route, they do over the route that
 // has this name in their view.
 //
-// Links have no state but counters, so they are no part of the partition: how much the
-// flows of every class put on each link follows from the routes. Links on which all
-// transfers of the program put the same load are one class of links and one resource.
-// symmetry.h says when that is exact.
+// Links have no state but counters, so they are no part of the partition: how much the flows of
+// every class put on each link follows from the routes. Links on which all transfers of the program
+// put the same load are one class of links and one resource. symmetry.h says when that is exact.
 //
 // Where it is not, members of a class differ in what their transfers over a route meet: how
 // far they go, over how busy links, and from which classes their own arrivals come. The
@@ -53,7 +52,7 @@ inline int64_t LinkIndex(const configs::Link& link) {
   return link.chip * configs::kDirections + static_cast<int64_t>(link.direction);
 }
 
-// What the transfers of one class of devices over one route do to the links.
+// The load of the transfers of one class of devices over one route on the links.
 struct RouteLoad {
   struct OnLinks {
     int32_t link_class = 0;
@@ -69,8 +68,8 @@ struct RouteLoad {
     double share = 0;
   };
   absl::InlinedVector<Receiver, 1> receivers;
-  // What arrives at representatives. This is a whole number, which differs from the share
-  // where views differ, as then several routes lead to one device.
+  // Arrivals at representatives. `count` is a whole number, which differs from the share where
+  // views differ, as then several routes lead to one device.
   struct Arrival {
     int32_t receiver = 0;  // a representative
     int32_t view = 0;      // of the senders
@@ -82,7 +81,7 @@ struct RouteLoad {
   absl::InlinedVector<Arrival, 1> arrivals;
 };
 
-// What members and their representative call the same routes and flags. -1: not used.
+// The names that members and their representative have for the same routes and flags. -1: not used.
 struct View {
   std::vector<int32_t> at_representative;  // by route of the member
   std::vector<int32_t> of_member;          // by route of the representative
@@ -97,7 +96,8 @@ struct Classes {
   // View 0 leaves all names as they are and has no tables. Empty: there is no other.
   std::vector<View> views;
   std::vector<int32_t> view_of;  // by device; empty: 0 for all
-  // By route of the representative, then by class of devices; empty for routes without a user.
+  // Loads by route of the representative, then by class of devices; empty for routes without a
+  // user.
   std::vector<std::vector<RouteLoad>> loads;
 
   int32_t ViewOf(int32_t device) const { return view_of.empty() ? 0 : view_of[device]; }
@@ -116,7 +116,7 @@ struct Classes {
 void AddLinks(const configs::Config& config, const isa::PodProgram& program,
               const Impairments& impairments, const std::vector<bool>& uneven, Classes& classes);
 
-// Every device, link, host link and network card for itself.
+// Returns classes of one member each.
 Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
                  const Impairments& impairments);
 

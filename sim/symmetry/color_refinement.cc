@@ -9,7 +9,7 @@
 namespace tpusim::sim {
 namespace {
 
-// What a transfer to another slice is to a network card or host link.
+// Directions of a transfer to another slice, for a network card or host link.
 constexpr Color kLeaves = 1, kArrives = 2;
 
 }  // namespace

@@ -21,7 +21,7 @@ using RouteSet = std::vector<std::pair<int32_t, int32_t>>;
 struct Colors {
   std::vector<Color> devices, chips, hosts;
 
-  // Of devices, chips and hosts together.
+  // Returns the number of classes of devices, chips and hosts together.
   int64_t classes() const;
 };
 
@@ -34,7 +34,7 @@ class Refinement {
   Refinement(const configs::Config& config, const isa::PodProgram& program,
              const Impairments& impairments);
 
-  // What everything is: its program and its clock.
+  // Returns colors by program and clock.
   Colors First() const;
   // The next color of each: its own, and the multiset of what it sees: to whom a device sends over
   // each route and over how many hops, who sends to it, its chip, and the loads of links under each
@@ -50,7 +50,7 @@ class Refinement {
 
   // The routes of each program.
   const std::vector<std::vector<int32_t>>& used() const { return used_; }
-  // By LinkIndex.
+  // Returns the colors of links, by LinkIndex.
   const std::vector<Color>& link_rates() const { return link_rates_; }
 
  private:

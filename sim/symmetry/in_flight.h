@@ -1,6 +1,6 @@
-// Which routes transfers are under way on, and whether the folding allows all of them at
-// once (symmetry.h). Asked at the end of every instant in which one more route came into
-// use; what has been allowed is remembered.
+// The routes in flight together, and whether the folding allows all of them at once (symmetry.h).
+// It is asked at the end of every instant in which one more route came into use; what has been
+// allowed is remembered.
 #ifndef TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 #define TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 
@@ -17,7 +17,7 @@ namespace tpusim::sim {
 
 class InFlight : public ici::FlightListener, public events::SettleListener {
  public:
-  // Both must outlive it.
+  // Watches the routes of a program; both arguments must outlive it.
   InFlight(const Symmetry& symmetry, const isa::PodProgram& program);
 
   void FlightBegins(int32_t device, int32_t route) override;
@@ -25,7 +25,7 @@ class InFlight : public ici::FlightListener, public events::SettleListener {
   // Stops SystemC if the folding does not allow what is under way.
   void InstantSettled() override;
 
-  // What was not allowed; nullopt: everything was.
+  // Returns the set of routes that was refused; nullopt: everything was allowed.
   const std::optional<RouteSet>& refused() const { return refused_; }
 
  private:

@@ -50,7 +50,8 @@ std::vector<Color> ColorsOfGroups(const std::vector<int32_t>& grouping,
   return colors;
 }
 
-// By route, whether members of a class send to several classes over it, or receive from several.
+// Returns by route whether members of a class send to several classes over it, or receive from
+// several.
 std::vector<bool> UnevenRoutes(const isa::PodProgram& program,
                                const std::vector<std::vector<int32_t>>& used,
                                const Partition& devices) {

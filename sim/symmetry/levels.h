@@ -7,10 +7,10 @@
 //                connects. A straggler of a torus leaves its rows, its columns and the rest
 //   level 1 + k  and, in k rounds of color refinement, to whom they send
 //
-// Every level is finer than those before it, and the rounds end at the exact partition of symmetry.h
-// before any transfers have met. Members of a class still differ in the peers, lengths and loads of
-// their routes. Their representative takes the longest way, all links that one of them crosses,
-// and what arrives over a route has arrived when it has from all classes of senders.
+// Every level is finer than those before it, and the rounds end at the exact partition of
+// symmetry.h before any transfers have met. Members of a class still differ in the peers, lengths
+// and loads of their routes. Their representative takes the longest way, all links that one of them
+// crosses, and what arrives over a route has arrived when it has from all classes of senders.
 #ifndef TPUSIM_SIM_SYMMETRY_LEVELS_H_
 #define TPUSIM_SIM_SYMMETRY_LEVELS_H_
 
@@ -31,7 +31,8 @@ class Levels {
   Levels(const configs::Config& config, const isa::PodProgram& program,
          const Impairments& impairments);
 
-  // How many classes of devices a level has. Levels are made when they are first asked for.
+  // Returns the number of classes of devices of a level. Levels are made when they are first asked
+  // for.
   int64_t DeviceClasses(int level) { return PartitionOf(At(level).devices).classes(); }
   Classes ClassesAt(int level);
 
@@ -48,7 +49,7 @@ class Levels {
   const Refinement refinement_;
   const configs::Hosts on_hosts_;
   bool crosses_dcn_ = false;
-  // By device the first member of its group; every grouping once.
+  // Groupings: by device the first member of its group; every grouping once.
   std::vector<std::vector<int32_t>> groupings_;
   std::vector<Colors> levels_;
 };

@@ -18,11 +18,11 @@
 
 namespace tpusim::sim {
 
-// Whether a route can be the image of another.
+// Returns whether a route can be the image of another.
 using RouteImage = std::function<bool(int32_t route, int32_t image)>;
 
 struct Relabeling {
-  // -1: not used.
+  // Images by number; -1: not used.
   std::vector<int32_t> routes, flags;
 
   bool operator==(const Relabeling&) const = default;
@@ -33,9 +33,9 @@ struct Relabeling {
   Relabeling Then(const Relabeling& other) const;
 };
 
-// Of all programs at once: each is turned into its image. `programs`: pairs of a program
-// and its image. Nullopt: none was found; where instructions may change places the first
-// that fits is taken.
+// Finds a relabeling that turns each program into its image. `programs` are pairs of a program and
+// its image. Nullopt: none was found; if instructions may change places the first that fits is
+// taken.
 std::optional<Relabeling> FindRelabeling(const isa::PodProgram& program,
                                          const std::vector<std::pair<int32_t, int32_t>>& programs,
                                          const RouteImage& is_image);

@@ -10,7 +10,7 @@ namespace {
 
 using configs::kMaxAxes;
 
-// Where each axis goes, and whether it is turned round.
+// The image of each axis, and whether it is reversed.
 struct AxisMap {
   std::array<int, kMaxAxes> to = {0, 1, 2};
   std::array<bool, kMaxAxes> reversed = {false, false, false};

@@ -24,7 +24,7 @@ struct Turn {
   }
 };
 
-// All turns of a single slice that map `from` to `to`, the one that only moves first.
+// Returns all turns of a single slice that map `from` to `to`, first the one that only moves.
 std::vector<Turn> TurnsOf(const configs::Topology& topology, int64_t from, int64_t to);
 
 }  // namespace tpusim::sim

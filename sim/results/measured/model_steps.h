@@ -15,18 +15,19 @@
 
 namespace tpusim::results {
 
-// Of a time that the step takes; 0 without model FLOPs.
+// Returns the utilization for a time that the step takes; 0 without model FLOPs.
 double ModelFlopsUtilization(const Outcome& outcome, Picoseconds step);
 
-// Of all pairs of steps on one chip whose measured utilizations differ by more than a twentieth,
-// the share that the simulation puts in the same order; `pairs` is their number.
+// Returns the share of pairs of steps that the simulation puts in the measured order, among all
+// pairs on one chip whose measured utilizations differ by more than a twentieth; `pairs` is their
+// number.
 double RankedAlike(const std::vector<Outcome>& outcomes, int64_t* pairs);
 
-// A table of the steps of models among the outcomes, nothing if there are none.
+// Adds a table of the steps of models among the outcomes, if any.
 void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
                    std::vector<std::string>& lines);
 
-// Utilizations, peak of HBM and critical path.
+// Returns utilizations, peak of HBM and critical path.
 nlohmann::ordered_json ModelStepJson(const Outcome& outcome);
 
 }  // namespace tpusim::results

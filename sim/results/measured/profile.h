@@ -1,5 +1,4 @@
-// A profile that XProf took of a real TPU: what its devices executed, to be put beside a
-// simulation.
+// A profile that XProf took of a real TPU: the operations that its devices executed.
 //
 // It is what jax.profiler.trace() leaves in a folder: one .xplane.pb per host (xplane.proto). Of
 // every plane "/device:TPU:N" two lines are read: "XLA Modules", the executions of programs, and

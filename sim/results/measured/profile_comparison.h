@@ -20,7 +20,7 @@
 
 namespace tpusim::results {
 
-// Of an execution of the program, as measured and as simulated.
+// A row of an execution of the program, as measured and as simulated.
 struct ProfileRow {
   std::string name;  // of the operation, of the category; "" of a place
   std::string category, scope, source;

@@ -17,12 +17,12 @@
 
 namespace tpusim::results {
 
-// The simulated time of every category that was measured, in the order of the measurement; none
-// where the step has no operation of a category.
+// Returns the simulated time of every category that was measured, in the order of the measurement;
+// 0 if the step has no operation of a category.
 std::vector<Picoseconds> SimulatedCategories(const Report& report, const Measurement& measurement);
 
-// A table of all steps whose categories were measured, a row per category: error of the category,
-// and how much of the measured step the difference is. Nothing if there are none.
+// Adds a table of all steps whose categories were measured, if any, a row per category: error of
+// the category, and the difference as a part of the measured step.
 void AddStepCategories(const std::vector<Outcome>& outcomes, size_t width,
                        std::vector<std::string>& lines);
 

@@ -1,6 +1,6 @@
 // The page that `--html` writes: one file, which a browser shows without a network.
 //
-// The look is in page/: a skeleton (page.html), a style sheet, and scripts that draw with D3
+// The look is in this folder: a skeleton (page.html), a style sheet, and scripts that draw with D3
 // from the data that is embedded as JSON. What a page shows is therefore decided by its data:
 //
 //   {"schema": "tpusim.page/1", "title": ..., "subtitle": ...,
@@ -8,10 +8,9 @@
 //              "difference": ..., "panels": [...]}, ...],
 //    "tabs": [{"title": ..., "panels": [...]}, ...]}
 //
-// Every run has tabs of its own, several are compared besides. `tabs` are further ones of
-// tables, bars, scatter plots and texts (page/panels.js), for whatever else there is to show;
-// what they show of a run can open it. A run has panels of its own before its summary, and without
-// a report these alone.
+// Every run has its own tabs; several runs are also compared. `tabs` adds tabs of tables, bars,
+// scatter plots and texts (panels.js) for other content, and their entries can open a run. The
+// panels of a run come before its summary; without a report a run has these alone.
 #ifndef TPUSIM_SIM_RESULTS_PAGE_PAGE_H_
 #define TPUSIM_SIM_RESULTS_PAGE_PAGE_H_
 
@@ -26,8 +25,8 @@
 
 namespace tpusim::results {
 
-// What one recorded device did, the critical one if it is recorded, as JSON: tracks with slices
-// and samples. Where there is too much for a page, short slices are left out and counted.
+// Returns the timeline of one recorded device, the critical one if it is recorded, as JSON: tracks
+// with slices and samples. If there is too much for a page, short slices are left out and counted.
 absl::StatusOr<std::string> TimelineJson(const configs::Config& config,
                                          const isa::ProgramInfo& info,
                                          const sim::Timeline& timeline);
@@ -38,11 +37,11 @@ struct PageRun {
   std::string timeline;         // JSON; "" = none
   std::string difference = "";  // how it differs from the first, in words
 };
-// `tabs` are further ones, a JSON array; "" = none.
+// Returns the page. `tabs` is a JSON array of further tabs; "" = none.
 std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs,
                        const std::string& tabs = "");
 
-// Of any data as above. Error: it is not JSON of that schema.
+// Returns the page of any data as above. Error: it is not JSON of that schema.
 absl::StatusOr<std::string> PageOfData(const std::string& json);
 
 // Files of page/ as they were at build time, and the plotting library.

@@ -12,7 +12,7 @@ namespace {
 
 using TimelineTree = nlohmann::ordered_json;
 
-// Of each track of a page.
+// The limit of slices in each track of a page.
 constexpr size_t kMostSlices = 20'000;
 constexpr size_t kMostSamples = 4'000;
 
@@ -34,7 +34,7 @@ int64_t Thin(std::vector<TraceSlice>& slices) {
       std::erase_if(slices, [&](const TraceSlice& s) { return s.end - s.start <= shortest; }));
 }
 
-// Of each of so many parts of the step, the first sample and the largest: peaks stay.
+// Keeps the first and the largest sample of each of so many parts of the step: peaks stay.
 void Thin(std::vector<TraceSample>& samples, Picoseconds step) {
   if (samples.size() <= kMostSamples) return;
   const double width = static_cast<double>(step.value()) / (kMostSamples / 2);

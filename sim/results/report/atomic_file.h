@@ -24,7 +24,7 @@ inline constexpr std::string_view kStdout = "-";
 // a pipe) is written in place. Errors name the path and the reason.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// The absolute path of the file that `path` means: folders and links resolved,
+// Returns the absolute path of the file that `path` means: folders and links resolved,
 // also a link to a file that is yet to be made.
 std::string ResolvedPath(const std::string& path);
 
@@ -40,7 +40,7 @@ class TemporaryFile {
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_; }
-  // Each returns 0 or an errno.
+  // Write, close or rename the file; each returns 0 or an errno.
   int Write(std::string_view bytes);
   int Close();
   int RenameTo(const std::string& target);  // closes it before
@@ -73,13 +73,13 @@ class OutputFile {
   int in_place_ = -1;  // of a destination that is no regular file
 };
 
-// From here on SIGINT, SIGTERM, SIGHUP, SIGPIPE (the reader of the output is gone), SIGQUIT,
-// SIGXCPU (ulimit -t) and SIGALRM remove all temporary files and end the program without a word,
+// Makes SIGINT, SIGTERM, SIGHUP, SIGPIPE (the reader of the output is gone), SIGQUIT,
+// SIGXCPU (ulimit -t) and SIGALRM remove all temporary files and end the program without a message,
 // with exit code 128 + the signal's number (130, 143, 129, 141, ...). Those that the caller ignores
 // (nohup) stay ignored, but for SIGPIPE. A file larger than allowed (ulimit -f) is an error of
 // writing it, no signal.
 void RemoveTemporariesOnSignals();
-// For other handlers of signals: it neither locks nor allocates.
+// Removes temporary files, for other signal handlers: it neither locks nor allocates.
 void RemoveTemporaries();
 
 }  // namespace tpusim::results

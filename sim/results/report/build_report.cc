@@ -94,7 +94,8 @@ bool DevicesDiffer(const sim::Timeline& timeline) {
   return std::ranges::adjacent_find(classes, std::ranges::not_equal_to()) != classes.end();
 }
 
-// Of one execution; 0 where the critical device came late and none holds for it.
+// Returns the bound of one execution; 0 if the critical device came late, so that none holds for
+// it.
 Picoseconds BoundOf(const isa::CollectiveInfo& collective, const sim::OpTotals& totals,
                     bool devices_differ) {
   const bool holds = collective.bound * totals.count <= totals.total;
@@ -239,7 +240,7 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
   return b;
 }
 
-// What the tables below index must exist.
+// Checks that everything exists that the tables below index.
 absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
                         const sim::Timeline& timeline) {
   if (static_cast<int64_t>(timeline.devices.size()) != config.devices()) {

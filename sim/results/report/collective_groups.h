@@ -1,4 +1,4 @@
-// Collectives that are told in one row: those of layers, which differ in nothing but numbers.
+// Groups of collectives that print as one row: those of layers whose names differ in numbers only.
 #ifndef TPUSIM_SIM_RESULTS_REPORT_COLLECTIVE_GROUPS_H_
 #define TPUSIM_SIM_RESULTS_REPORT_COLLECTIVE_GROUPS_H_
 
@@ -11,8 +11,8 @@ namespace tpusim::results {
 
 struct CollectiveGroup {
   int64_t members = 1;
-  // Its name and scope have "*" where members differ. Times and counts are sums; expected and bound
-  // are means over executions, of one. What hides it and why it is exposed is added up, too.
+  // The name and the scope have "*" where members differ. Times, counts, covers and reasons are
+  // sums; expected and bound are means over executions.
   CollectiveReport sum;
 };
 

@@ -22,15 +22,14 @@ struct CompareOptions {
   size_t width = 10'000;  // a table that is wider goes on below itself
 };
 
-// A table with one column each, named A, B, C ..., where the time of each step
-// goes (rollup.h), then one line for every report after the first that says what
-// it does differently from that, or the problem. Needs what BuildReport, or JSON
-// of JsonDetail::kExchange, gives.
+// A table with one column each, named A, B, C ..., where the time of each step goes (rollup.h),
+// then one line for every report after the first that says what it does differently from that, or
+// the problem. Needs what BuildReport, or JSON of JsonDetail::kExchange, gives.
 std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options = {});
 
-// The same as JSON: {"schema": "tpusim.compare/1", ..., "compared": [{"label", "workload",
-// "config", "report" or "problem"}]}, with "alignment": [...] where programs can be lined up
-// (alignment.h).
+// Returns the comparison as JSON: {"schema": "tpusim.compare/1", ..., "compared": [{"label",
+// "workload", "config", "report" or "problem"}]}, with "alignment": [...] if programs can be
+// aligned (alignment.h).
 std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication

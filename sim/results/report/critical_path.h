@@ -1,4 +1,4 @@
-// What the critical path of a step (events/causes.h) is made of, and so what binds the step.
+// The critical path of a step (events/causes.h) by resource, and what binds the step.
 //
 // The parts of the path add up to the step. The part of the machine that has most of it binds
 // the step: a step gets shorter only where the path does. What is hidden beside it counts nothing,
@@ -18,7 +18,8 @@ namespace tpusim::results {
 
 using PathTimes = std::array<Picoseconds, events::kSpentKinds>;  // by events::Spent
 
-// For people, "MXU", "ICI", "latency"; and in reports, "mxu", "ici", "latency".
+// Return the name of a resource: SpentText for people ("MXU", "ICI", "latency"), SpentKey for
+// reports ("mxu", "ici", "latency").
 std::string_view SpentText(events::Spent spent);
 std::string_view SpentKey(events::Spent spent);
 

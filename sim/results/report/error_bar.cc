@@ -31,7 +31,7 @@ const std::vector<ErrorRow>& ErrorRows() {
   return *rows;
 }
 
-// For sentences.
+// Returns the words for a step of this kind in a sentence.
 std::string_view StepOf(std::string_view kind) {
   if (kind == "training") return "train step";
   if (kind == "inference") return "inference step";

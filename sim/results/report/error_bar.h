@@ -1,8 +1,8 @@
-// How far simulations of this kind were from measurements on this chip: the error bar of a step.
+// The error bar of a step: errors of simulations of this kind against measurements on this chip.
 //
 // The rows are those of validation/measurements.json to which nothing was fitted, with the error of
 // their simulation (validation/errors.json, written by tools/validation/error_bars.py and embedded
-// in the binary). A step is compared with the rows of its chip and of its kind, which is told by
+// in the binary). A step is compared with the rows of its chip and of its kind, which depends on
 // what the program does:
 //   training     it has a backward pass
 //   inference    it has none, and several matrix products
@@ -19,7 +19,7 @@
 
 namespace tpusim::results {
 
-// "training", ...; "" for kinds of programs without a measurement.
+// Returns "training", ...; "" for kinds of programs without a measurement.
 std::string_view KindOf(const Report& report);
 
 ErrorBar ErrorBarOf(const configs::Config& config, const Report& report);

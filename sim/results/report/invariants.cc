@@ -82,7 +82,8 @@ absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeli
   return absl::OkStatus();
 }
 
-// All of a collective's time is hidden by an operation or has a reason to be exposed.
+// Checks that the time of a collective is either hidden by an operation or has a reason to be
+// exposed.
 absl::Status CheckOverlap(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   std::vector<Picoseconds> hidden(timeline.ops.size());
   for (const sim::Cover& cover : timeline.covers) hidden[cover.collective] += cover.time;

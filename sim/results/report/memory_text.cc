@@ -28,7 +28,7 @@ std::string ScopeOf(const isa::LiveArray& array) {
   return scope.empty() ? std::string(kNoScope) : scope;
 }
 
-// By key, the largest first.
+// A table of bytes by key, the largest first.
 class MemoryTable {
  public:
   void Add(const std::string& key, const std::string& name, const isa::LiveArray& array) {
@@ -87,7 +87,7 @@ std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top,
   return MemoryTableText(cells, width);
 }
 
-// What holds VMEM when most of it is in use: the windows of the kernel, and arrays.
+// Returns the contents of VMEM when most of it is in use: the windows of the kernel, and arrays.
 std::string VmemText(const isa::VmemAtPeak& m, size_t top, size_t width) {
   if (m.bytes == Bytes(0)) return "";
   MemoryTable arrays;

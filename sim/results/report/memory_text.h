@@ -1,4 +1,4 @@
-// What HBM holds at the peak, array by array, for people.
+// The contents of HBM at the peak, array by array, as text.
 #ifndef TPUSIM_SIM_RESULTS_REPORT_MEMORY_TEXT_H_
 #define TPUSIM_SIM_RESULTS_REPORT_MEMORY_TEXT_H_
 
@@ -9,9 +9,10 @@
 
 namespace tpusim::results {
 
-// When the peak is, its owners and scopes, and the `top` largest arrays, the rest of each as one
-// row. Equal arrays of unrolled layers are one row, as in the roll-up (rollup.h). Columns add up to
-// the peak. A blank line first. Tables are at most `width` wide (text.h).
+// Returns the moment of the peak, its owners and scopes, and the `top` largest arrays, the rest of
+// each as one row. Equal arrays of unrolled layers are one row, as in the roll-up (rollup.h).
+// Columns add up to the peak. The text begins with a blank line; tables are at most `width` wide
+// (text.h).
 std::string MemoryText(const Report& report, size_t top, size_t width);
 
 }  // namespace tpusim::results

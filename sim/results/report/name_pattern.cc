@@ -15,7 +15,7 @@ std::string_view NumberAt(std::string_view name, size_t at) {
   return name.substr(at, end - at);
 }
 
-// What two texts of one key have in common.
+// Returns the common pattern of two texts with one key.
 std::string Common(std::string_view a, std::string_view b) {
   std::string common;
   size_t i = 0, j = 0;

@@ -12,7 +12,7 @@
 
 namespace tpusim::results {
 
-// Every number, and every `*` of a pattern, as '#'.
+// Returns the name with every number, and every `*` of a pattern, as '#'.
 std::string NumberlessKey(std::string_view name);
 
 // Names, or patterns, of one key.

@@ -1,4 +1,5 @@
-// What hid collectives on the critical device and why the rest of them is exposed.
+// Overlap of collectives on the critical device: what hid them, and why the rest of them is
+// exposed.
 //
 // The exposed time of a collective is told by what the main stream did meanwhile:
 //
@@ -20,17 +21,17 @@
 
 namespace tpusim::results {
 
-// What hides a collective, or why nothing does.
+// An operation that hides a collective, or a reason why nothing does.
 struct OverlapReport {
   std::string what;  // the operation; the reason
   Picoseconds time{0};
   std::string text;  // of a reason: more of it, "" where the reason says all
 };
 
-// By operation: of collectives that were hidden, the operations that did most of that.
+// Returns by operation, for collectives that were hidden, the operations that did most of that.
 std::vector<std::vector<OverlapReport>> CoversOf(const isa::ProgramInfo& info,
                                                  const sim::Timeline& timeline);
-// Adds up to the exposed time.
+// Returns reasons that add up to the exposed time.
 std::vector<OverlapReport> ReasonsOf(const isa::CollectiveInfo& collective,
                                      const sim::OpTotals& totals);
 

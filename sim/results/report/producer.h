@@ -1,4 +1,4 @@
-// What made an output: the version of tpusim and the command that makes it again.
+// The producer of an output: the version of tpusim and the command that makes the output again.
 //
 // Every JSON output begins with its schema and these, and `tpusim schema` prints the schemas. There
 // is no time and no machine in it: the same command writes the same bytes.

@@ -1,11 +1,9 @@
-// The report of one simulated step: what `--report` writes, what the summary
-// and `compare` read.
+// The report of one simulated step: what `--report` writes, what the summary and `compare` read.
 //
-// Everything is of one device, the critical one (the first of the class that
-// finishes last), unless it says "pod". Times of ops and collectives are sums
-// over their executions; `expected` and `bound` of a collective are of one
-// execution. Nothing here depends on the wall clock or on what was recorded
-// for the trace.
+// Everything is of one device, the critical one (the first of the class that finishes last), unless
+// it says "pod". Times of ops and collectives are sums over their executions; `expected` and
+// `bound` of a collective are of one execution. Nothing here depends on the wall clock or on what
+// was recorded for the trace.
 #ifndef TPUSIM_SIM_RESULTS_REPORT_REPORT_H_
 #define TPUSIM_SIM_RESULTS_REPORT_REPORT_H_
 
@@ -48,14 +46,13 @@ struct OpReport {
   Picoseconds total{0};  // includes the operations inside (loops)
   Flops flops{0};        // all executions
   Bytes hbm_bytes{0};    // all executions, as they ran
-  // All executions as the TPU compiler thought that they take; 0: it did not say.
+  // The TPU compiler's estimate of all executions; 0: it gave none.
   Picoseconds compiler_estimate{0};
 };
 
-// A prefix of op_name paths: everything that ran inside one named scope. The
-// time is that of the main stream, waits for collectives included, so that
-// scopes side by side add up to the step at most. Exposed communication may be
-// more: a kernel that waits for HBM hides no collective.
+// A prefix of op_name paths: everything that ran inside one named scope. The time is that of the
+// main stream, waits for collectives included, so that scopes side by side add up to the step at
+// most. Exposed communication may be more: a kernel that waits for HBM hides no collective.
 struct ScopeReport {
   std::string scope;
   Picoseconds total{0};
@@ -77,7 +74,7 @@ struct CollectiveReport {
   std::vector<OverlapReport> exposed_by;  // most first; adds up to `exposed`
 };
 
-// What HBM holds when a device needs most of it.
+// The contents of HBM when a device needs most of it.
 struct MemoryReport {
   Picoseconds time{0};    // first, in the step
   std::string operation;  // that is executed then
@@ -93,7 +90,7 @@ struct LinkReport {
   double utilization = 0;  // of the nominal rate over the whole step
 };
 
-// How far simulations of this kind were from measurements (error_bar.h).
+// The errors of simulations of this kind against measurements (error_bar.h).
 struct ErrorBar {
   std::string chip;
   std::string kind;  // "" = none of those that were measured
@@ -124,7 +121,7 @@ struct Report {
   FlopsPerSecond peak_flops_per_second{0};
   BytesPerSecond hbm_bytes_per_second{0};
   Picoseconds exposed{0}, hidden{0};
-  // Of memories that are planned; 0 of those that the chip does not have.
+  // Memories that are planned; 0 for those that the chip does not have.
   configs::PerMemory<Bytes> peak, usable;
   MemoryReport memory_at_peak;
   isa::VmemAtPeak vmem_at_peak;
@@ -140,10 +137,10 @@ struct Report {
   std::vector<LinkReport> links;                 // pod; chip major
   ErrorBar error_bar;                            // of the step time
   std::vector<std::string> assumptions, warnings;
-  // Those of the compiler once more, with what they are about; decisions that were asked for.
+  // Records behind assumptions and warnings, and decisions that were asked for.
   std::vector<RecordReport> records;
 
-  // For the summary and `compare`; not in the report file.
+  // Figures for the summary and `compare`, which are not in the report file.
   int64_t partitions = 0;
   std::string device_order;
   Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};

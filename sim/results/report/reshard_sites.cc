@@ -10,11 +10,11 @@
 namespace tpusim::results {
 namespace {
 
-// Of the step. Less exposed time is not worth the attention that a warning costs; a sharding that
-// was lost is, where so much of the step waits for communication.
+// Shares of the step. Less exposed time is not worth the attention that a warning costs; a sharding
+// that was lost is, if so much of the step waits for communication.
 constexpr double kWorthAWarning = 0.02, kWaitsForCommunication = 0.1;
 constexpr size_t kMostWarnings = 3;
-// Of the largest value that lost a sharding.
+// A share of the largest value that was resharded unasked.
 constexpr double kLarge = 0.1;
 // A list of values, one per layer, is what `tpusim advise` is for.
 constexpr size_t kReadableConstraint = 60;

@@ -1,5 +1,5 @@
-// What the places cost where a value is moved between two shardings without the program asking for
-// it (isa::ReshardSite), and what is worth a warning.
+// The costs of implicit reshards (isa::ReshardSite), where a value moves between two shardings that
+// the program does not ask for, and the warnings about them.
 #ifndef TPUSIM_SIM_RESULTS_REPORT_RESHARD_SITES_H_
 #define TPUSIM_SIM_RESULTS_REPORT_RESHARD_SITES_H_
 
@@ -20,7 +20,7 @@ struct ReshardSiteReport {
   Picoseconds total{0}, exposed{0};  // of all of them
 };
 
-// Those that ran, by exposed time, the longest first.
+// Returns the sites that ran, by exposed time, the longest first.
 std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
                                             const sim::Timeline& timeline);
 
@@ -30,9 +30,9 @@ std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
 std::vector<const ReshardSiteReport*> SitesThatMatter(const std::vector<ReshardSiteReport>& sites,
                                                       size_t most);
 
-// Those whose exposed time matters in a step, or in a step that waits for communication what has
-// lost a sharding. Each is a sentence with the source line, the bytes, where the shardings come
-// from, and what to try.
+// Returns a warning for each site whose exposed time matters in the step, and for each lost
+// sharding in a step that waits for communication. It is a sentence with the source line, the
+// bytes, where the shardings come from, and what to try.
 std::vector<std::string> ReshardWarnings(const std::vector<ReshardSiteReport>& sites,
                                          Picoseconds exposed, Picoseconds step);
 

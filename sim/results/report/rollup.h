@@ -1,4 +1,4 @@
-// Where the time of a step goes, told in several ways.
+// Roll-ups: the time of a step in several tables.
 //
 // The main stream of a device does one thing at a time: it executes an operation, waits for a
 // transfer, or has nothing to do. So its step falls apart into intervals that do not overlap,
@@ -12,7 +12,7 @@
 //               ("all-gather", or "collective-permute-done" if other work went on meanwhile)
 //   collective  kinds of collectives that the main stream waits for, and all the rest
 //   path        the critical path (critical_path.h), which leads over all devices: operations, and
-//               what passes the time in them, as categories
+//               the resources that take time in them, as categories
 //
 // Of the time of a row a compute slot is busy in `compute`, and the main stream waits for a
 // transfer in `exposed`; in the rest windows are on their way or something is being launched.
@@ -67,26 +67,26 @@ inline constexpr std::string_view kNoScope = "(no scope)";
 inline constexpr std::string_view kNoSource = "(no source)";
 inline constexpr std::string_view kNoCollective = "(no collective)";
 
-// Operations that only hold others: their time is that of what is inside.
+// Returns whether an operation only holds others: its time is that of the operations inside.
 bool IsContainer(const isa::OpInfo& op);
 
-// XProf's hlo_category of what the main stream does in an operation.
+// Returns XProf's hlo_category of what the main stream does in an operation.
 std::string XprofCategory(const isa::OpInfo& op);
 
 Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline);
 
-// What a table shows where it has no room for all rows: `top` lines and one for all others, or
+// A line of a table that has no room for all rows: there are `top` lines and one for all others, or
 // one more if that is the only other.
 struct RollupLine {
   RollupRow row;             // their sum
   std::vector<size_t> rows;  // of the table
 };
-// Of scopes, those parts of the tree that tell most: the longest are opened as long as there is
+// Returns the lines of a table. In the tree of scopes the longest are opened as long as there is
 // room for what is inside.
 std::vector<RollupLine> TopLines(const std::vector<RollupRow>& rows, RollupBy by, size_t top);
 
-// Tables of several programs in one. The same rows of several programs have the same key,
-// whatever numbers their names have.
+// Merges tables of several programs. Rows with the same KeyOf are one, whatever numbers their names
+// have.
 std::vector<RollupRow> Merge(const std::vector<const std::vector<RollupRow>*>& tables, RollupBy by);
 std::string KeyOf(const RollupRow& row);
 

@@ -46,7 +46,7 @@ std::string Head(RollupBy by, size_t top, size_t rows, const std::string& common
   return fmt::format("{} ({} of {})", what, top, rows);
 }
 
-// What stands behind a name.
+// A row and its share of the step, printed behind the row's name.
 struct Cell {
   const RollupRow& row;
   const std::string& share;

@@ -11,11 +11,10 @@
 
 namespace tpusim::results {
 
-// Scopes further inside are not told apart: every one has a row of its own in tables, named with
-// those around it.
+// Scopes nested deeper are cut off: every scope has a row in tables, named with those around it.
 inline constexpr size_t kMostScopes = 64;
 
-// The components without the last one, outermost first; at most kMostScopes.
+// Returns the components without the last one, outermost first; at most kMostScopes.
 inline std::vector<std::string> ScopesOf(std::string_view op_name) {
   std::vector<std::string> parts;
   std::string part;

@@ -49,7 +49,7 @@ HostCopies HostCopiesOf(const Report& r) {
   return host;
 }
 
-// What the compiler thought of the kernels that it wrote; empty for programs that it did not write.
+// Returns the TPU compiler's own estimate of its kernels; empty for programs that it did not write.
 std::string EstimateText(const Report& r) {
   Picoseconds estimated(0), simulated(0);
   int64_t with = 0, without = 0;
@@ -69,7 +69,7 @@ std::string EstimateText(const Report& r) {
   return text;
 }
 
-// How far the step may be from that of every device by itself; empty: it is that.
+// Returns how far the step may be from that of a simulation of every device; empty if it is exact.
 std::string ExactnessText(const Report& r) {
   if (!r.folding.is_approximate) return "";
   return fmt::format("within {:.2g}%: {} classes stand for {} devices; --exact-under asks for more",

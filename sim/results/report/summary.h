@@ -17,7 +17,7 @@ struct SummaryOptions {
   size_t width = kSummaryColumns;  // what is longer is cut
 };
 
-// At most kSummaryLines lines of the columns that there are (more of fewer than
+// Returns at most kSummaryLines lines of the columns that there are (more of fewer than
 // kSummaryColumns), whatever the program: tables show the longest entries and say how many there
 // are.
 std::string Summarize(const Report& report, const SummaryOptions& options = {});

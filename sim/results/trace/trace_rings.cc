@@ -149,7 +149,8 @@ void RingRates::Add(const Ring* ring, int64_t limit, const sim::CounterSample& s
   if (ring != nullptr) samples_.push_back(sample);
 }
 
-// Of the parts of the ring, all of one length, the mean rates; at its end the rate that holds then.
+// Writes the mean rates of the parts of the ring, all of one length; at its end the rate that holds
+// then.
 void RingRates::Close() {
   if (ring_ == nullptr) return;
   if (static_cast<int64_t>(samples_.size()) <= limit_) {

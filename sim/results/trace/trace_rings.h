@@ -1,5 +1,5 @@
-// Keeps traces of rings small: what the steps of a ring do is merged as the grid steps of a
-// kernel are (sim/recording/step_merger.h).
+// Rings: their steps are merged in a trace as the grid steps of a kernel are
+// (sim/recording/step_merger.h), which keeps traces small.
 //
 // In a ring shards go from neighbour to neighbour while they are worked on. Its steps are
 // operations, each with grid steps of its own, and there are as many as devices on the axis; a
@@ -14,8 +14,8 @@
 //
 // Rates are thinned alike, to as many, each the mean over a part of the ring.
 //
-// The recording is read once more before all else, for where the rings are. What is merged stays in
-// memory until it is written.
+// The recording is read once more, before all else, to find the rings. Merged spans stay in memory
+// until they are written.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_RINGS_H_
 #define TPUSIM_SIM_RESULTS_TRACE_TRACE_RINGS_H_
 
@@ -42,7 +42,7 @@ struct Ring {
 // their starts, outer ones first.
 class RingFinder {
  public:
-  // `longest`: what takes more is none.
+  // Loops longer than `longest` are not rings.
   RingFinder(const isa::ProgramInfo& info, Picoseconds longest) : info_(&info), longest_(longest) {}
   void Add(const sim::Span& op);
   std::vector<Ring> Finish();
@@ -60,24 +60,24 @@ class RingFinder {
   std::vector<Ring> rings_;
 };
 
-// What of one device is merged.
+// The rings of one device.
 struct DeviceRings {
   std::vector<Ring> loops;                       // by start
   std::map<int32_t, std::vector<Ring>> flights;  // of each collective, by start
 
-  // In which it is merged, or null.
+  // Returns the ring in which the span is merged, or null.
   const Ring* Of(const sim::Span& span) const;
   const Ring* Of(const sim::CounterSample& sample) const;
 };
 std::map<int32_t, DeviceRings> FindRings(const isa::ProgramInfo& info,
                                          const sim::Timeline& timeline);
 
-// What one row did in rings. Spans come in order of their starts.
+// The spans of one row that belong to rings. Spans come in order of their starts.
 class RingSpans {
  public:
-  // `limit`: slices of a lane in a ring, at least 1.
+  // Adds a span; a lane gets at most `limit` slices in a ring, at least 1.
   void Add(const Ring& ring, int64_t limit, int32_t lane, const sim::Span& span);
-  // All of them with their lanes, by start; nothing may be added any more.
+  // Returns all spans with their lanes, by start; nothing may be added any more.
   const std::vector<std::pair<int32_t, sim::Span>>& Finish();
 
  private:
@@ -95,9 +95,9 @@ class RingSpans {
 // or not.
 class RingRates {
  public:
-  // `ring`: in which it is, or null.
+  // Adds a sample; `ring` is the one that it falls into, or null.
   void Add(const Ring* ring, int64_t limit, const sim::CounterSample& sample);
-  // Those that stand for the samples in rings, by time.
+  // Returns the samples that replace those in rings, by time.
   const std::vector<sim::CounterSample>& Finish();
 
  private:

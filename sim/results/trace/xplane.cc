@@ -33,7 +33,7 @@ constexpr int64_t kRunId = 1;
 constexpr int32_t kRead = 1;
 constexpr uint64_t kHbmSpace = 1;
 
-// Of counters of memories.
+// Returns whether a sample is of the live bytes of HBM.
 bool IsOfHbm(const sim::CounterSample& sample) {
   return sample.lane == static_cast<int32_t>(configs::IndexOf(configs::MemorySpace::kHbm));
 }
@@ -134,7 +134,7 @@ class XPlaneWriter {
     }
   }
 
-  // By host, what its file holds.
+  // Returns the contents of each host's file.
   std::map<int64_t, xp::XSpace> Spaces() {
     std::map<int64_t, xp::XSpace> spaces;
     std::map<int64_t, std::vector<int32_t>> of_host;
@@ -324,7 +324,7 @@ std::string Serialized(const xp::XSpace& space) {
   return bytes;
 }
 
-// As the name of a folder.
+// Returns the name with characters that folders allow.
 std::string FolderName(std::string name) {
   for (char& c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -21,13 +21,13 @@
 
 namespace tpusim::results {
 
-// `run` is the name that XProf lists. Error: a folder or file that cannot be written; then there
-// is none of them.
+// `run` is the name that XProf lists. Error: a folder or file that cannot be written; then none
+// is written.
 absl::Status WriteXPlanes(const std::string& folder, const std::string& run,
                           const configs::Config& config, const isa::ProgramInfo& info,
                           const sim::Timeline& timeline);
 
-// Whether they can be: before the simulation begins.
+// Checks before the simulation begins that the files can be written.
 absl::Status CheckXPlaneFolder(const std::string& folder);
 
 }  // namespace tpusim::results

@@ -1,4 +1,4 @@
-// What XProf's memory viewer reads: an HLO module with its buffers and a trace of its heap.
+// The input of XProf's memory viewer: an HLO module with its buffers and a trace of its heap.
 //
 // The program itself is not in a profile; this is one of the arrays that are live when it needs
 // most of HBM. In the trace they are allocated, the largest first, and then freed.
