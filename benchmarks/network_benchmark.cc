@@ -1,4 +1,4 @@
-// How fast the flow network is where a pod needs it.
+// Speed of the flow network in situations that are common in a pod.
 #include <benchmark/benchmark.h>
 
 #include <limits>
@@ -31,7 +31,8 @@ void TorusSteps(benchmark::State& state) {
         const int neighbour[4] = {(x + 1) % kSide * kSide + y, (x + kSide - 1) % kSide * kSide + y,
                                   x * kSide + (y + 1) % kSide, x * kSide + (y + kSide - 1) % kSide};
         for (int d = 0; d < 4; ++d) {
-          const Use uses[] = {{hbm[chip], 1}, {link[chip * 4 + d], 1}, {hbm[neighbour[d]], 1}};
+          const Use uses[] = {
+              {hbm[chip], 1}, {link[chip * 4 + d], 1}, {hbm[neighbour[d]], 1}};
           net.Start(Picoseconds(now), 1e6, kInf, uses, flows++);
         }
       }
