@@ -85,7 +85,7 @@ void Say(const std::string& what, const FindProblem& problem, const Candidate& c
                words.c_str());
 }
 
-struct Row {
+struct BoundsRow {
   int64_t simulated = 0, partial = 0, above = 0;
   Shares root, half, whole, compiled, memory;
 };
@@ -98,7 +98,7 @@ class Bounds {
         random_(seed),
         may_constrain_(std::move(may_constrain)) {}
 
-  absl::StatusOr<Row> Of(const std::string& file) {
+  absl::StatusOr<BoundsRow> Of(const std::string& file) {
     FindOptions options;
     options.workload = file;
     options.may_constrain = may_constrain_;
@@ -115,7 +115,7 @@ class Bounds {
       ASSIGN_OR_RETURN(const search::Verdict verdict, judge->Of(space, candidate, cutoff));
       return ToText(verdict);
     });
-    Row row;
+    BoundsRow row;
     std::map<int64_t, Candidate> asked;
     std::set<std::string> known;
     for (int64_t n = 0; n < candidates_ || workers.busy();) {
@@ -143,7 +143,7 @@ class Bounds {
 
  private:
   static void Compare(const FindProblem& problem, const search::RateBound& rates,
-                      const Candidate& candidate, const search::Verdict& verdict, Row& row) {
+                      const Candidate& candidate, const search::Verdict& verdict, BoundsRow& row) {
     ++row.simulated;
     const auto mesh = static_cast<size_t>(candidate.mesh);
     std::vector<AxisSet> decided;
@@ -193,9 +193,9 @@ int Main(int argc, char** argv) {
   std::vector<std::vector<std::string>> table = {{"<program", "simulated", "partial", "above",
                                                   "rates, open", "half", "decided", "compiled",
                                                   "memory"}};
-  Row all;
+  BoundsRow all;
   for (const std::string& file : files) {
-    absl::StatusOr<Row> row = Bounds(candidates, jobs, seed, may_constrain).Of(file);
+    absl::StatusOr<BoundsRow> row = Bounds(candidates, jobs, seed, may_constrain).Of(file);
     if (!row.ok()) {
       std::fprintf(stderr, "%s: %s\n", file.c_str(), Message(row.status()).c_str());
       if (absl::IsInternal(row.status())) return 1;

@@ -16,7 +16,7 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const target::Target& target) {
   const configs::Policy& rules = target.policy();
   if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
-  const bool scatters = einsum.form == WindowedEinsum::Form::kScatter;
+  const bool scatters = einsum.exchange == WindowedEinsum::Exchange::kScatter;
   if (!(scatters ? rules.windowed_scatters : rules.windowed_gathers)) {
     return WindowedEinsumProfit{false, "a flag forbids it"};
   }

@@ -18,8 +18,8 @@ namespace tpusim::passes {
 
 // Products with a collective that could become windowed einsums.
 struct WindowedEinsum {
-  enum class Form { kGatherContracted, kGatherFree, kScatter };
-  Form form = Form::kScatter;
+  enum class Exchange { kGatherContracted, kGatherFree, kScatter };
+  Exchange exchange = Exchange::kScatter;
   hlo::Instruction* dot = nullptr;
   hlo::Instruction* collective = nullptr;  // the all-gather or the reduce-scatter
   // The dimension in question: of which operand, its number there, and in the operand that is
@@ -32,12 +32,15 @@ struct WindowedEinsum {
   bool shared = false;
 
   // The whole array that a collective makes of shards, or shards of.
-  const hlo::Shape& whole() const { return (form == Form::kScatter ? dot : collective)->shape(); }
+  const hlo::Shape& whole() const {
+    return (exchange == Exchange::kScatter ? dot : collective)->shape();
+  }
 };
 
-// The form that `dot` could have. A product of activations, split over one axis, by weights that
-// another axis shares has two collectives or three: the one of the largest array is windowed, and
-// the others are done whole. If that one does not pay or is shared, none is. Of equal sizes a
+// Returns the windowed einsum that `dot` could become.
+//
+// A product of activations, split over one axis, by weights that another axis shares has two
+// collectives or three: the one of the largest array is windowed, and the others are done whole. If that one does not pay or is shared, none is. Of equal sizes a
 // scatter comes first, then the gather of the right operand. The gather of the left one along a
 // dimension that is not contracted is windowed only where it is alone, and none along such a
 // dimension where the result is a partial sum that is all-reduced.

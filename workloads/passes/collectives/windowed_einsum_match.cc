@@ -130,10 +130,10 @@ std::optional<WindowedEinsum> MatchGather(Instruction* dot, size_t operand) {
   const int64_t contracted = IndexOf(dims.contracting, einsum.dim);
   const int64_t free = IndexOf(dims.free, einsum.dim);
   if (contracted >= 0) {
-    einsum.form = WindowedEinsum::Form::kGatherContracted;
+    einsum.exchange = WindowedEinsum::Exchange::kGatherContracted;
     einsum.other_dim = DimsOf(*dot, 1 - operand).contracting[contracted];
   } else if (free >= 0) {
-    einsum.form = WindowedEinsum::Form::kGatherFree;
+    einsum.exchange = WindowedEinsum::Exchange::kGatherFree;
     einsum.other_dim = FirstFreeOfResult(*dot, operand) + free;
   } else {
     return std::nullopt;
@@ -171,7 +171,7 @@ std::optional<WindowedEinsum> MatchWindowedEinsum(Instruction* dot) {
   std::optional<WindowedEinsum> form = MatchScatter(dot);
   const bool all_reduced = IsAllReduced(*dot);
   const auto is_free = [](const WindowedEinsum& einsum) {
-    return einsum.form == WindowedEinsum::Form::kGatherFree;
+    return einsum.exchange == WindowedEinsum::Exchange::kGatherFree;
   };
   const auto take_larger = [&](const std::optional<WindowedEinsum>& other) {
     if (!other || (all_reduced && is_free(*other))) return;

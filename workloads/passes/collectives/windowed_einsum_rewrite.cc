@@ -19,7 +19,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
 using hlo::Shape;
-using Form = WindowedEinsum::Form;
+using Exchange = WindowedEinsum::Exchange;
 
 // Values that a step reads and passes to the next one.
 struct State {
@@ -53,7 +53,8 @@ class Rewriter {
       state.up = ring_.Permute(state.down, Ring::Way::kUp, dot_);
       // A loop that puts pieces in begins with zeros in memory: where the first piece goes depends
       // on the device, and so it is not seen that all is written.
-      const bool unwritten = einsum_.form == Form::kGatherFree && steps_ == kStepsPerIteration;
+      const bool unwritten =
+          einsum_.exchange == Exchange::kGatherFree && steps_ == kStepsPerIteration;
       state.result = unwritten ? Memory(dot_.shape()) : Zeros(dot_.shape());
     } else {
       state.sliced = einsum_.dot->operand(einsum_.operand);
@@ -74,7 +75,7 @@ class Rewriter {
   }
 
  private:
-  bool IsGather() const { return einsum_.form != Form::kScatter; }
+  bool IsGather() const { return einsum_.exchange != Exchange::kScatter; }
 
   void Replace(Instruction* result) {
     Instruction* old = IsGather() ? einsum_.dot : einsum_.collective;
@@ -93,7 +94,7 @@ class Rewriter {
       const bool ends = last && n + 1 == kStepsPerIteration;
       state = IsGather() ? GatherStep(state, number, ends) : ScatterStep(state, number);
     }
-    if (einsum_.form == Form::kGatherContracted) state.result = AddUp(state);
+    if (einsum_.exchange == Exchange::kGatherContracted) state.result = AddUp(state);
     return state;
   }
 
@@ -106,7 +107,7 @@ class Rewriter {
     const int64_t n = ring_.members();
     Instruction* down = Modulo(Binary(Opcode::kAdd, state.position, number));
     Instruction* up = Modulo(Binary(Opcode::kSubtract, Plus(state.position, n - 1), number));
-    if (einsum_.form == Form::kGatherFree) {
+    if (einsum_.exchange == Exchange::kGatherFree) {
       next.result = PutIn(next, state.down, down);
       next.result = PutIn(next, state.up, up);
     } else {
@@ -268,7 +269,7 @@ class Rewriter {
           value == &State::other || value == &State::result || value == &State::sliced;
       if (!whole && !sums) continue;
       int64_t pieces = -1;
-      if (sums || (value == &State::result && einsum_.form == Form::kGatherFree)) {
+      if (sums || (value == &State::result && einsum_.exchange == Exchange::kGatherFree)) {
         pieces = einsum_.other_dim;
       }
       if (value == &State::sliced) pieces = einsum_.dim;
@@ -340,10 +341,10 @@ class Rewriter {
   Ring ring_;
   const int64_t steps_;
   int64_t shard_ = 0;  // extent of one
-  struct Part {
+  struct StepResult {
     Instruction *shards, *other;
   };
-  std::vector<Part> parts_;  // of the result, put aside in one iteration: one per step
+  std::vector<StepResult> parts_;  // of the result, put aside in one iteration: one per step
 };
 
 }  // namespace

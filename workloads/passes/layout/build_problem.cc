@@ -145,7 +145,7 @@ void ProblemBuilder::Add(const Instruction& i) {
       if (opaque_tuples_.contains(i.operand(0))) {
         // What a loop has was made by no kernel of its own.
         const bool of_loop = i.operand(0)->opcode() == Opcode::kWhile;
-        Separate(i, of_loop ? Link::Kind::kMove : Link::Kind::kCopy);
+        Separate(i, of_loop ? LinkKind::kMove : LinkKind::kCopy);
       }
       return;
     case Opcode::kOptBarrier:
@@ -163,10 +163,10 @@ void ProblemBuilder::Add(const Instruction& i) {
       transposes_.push_back(&i);
       return;
     case Opcode::kReshape:
-      return AddLink(Link::Kind::kReshape, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
+      return AddLink(LinkKind::kReshape, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
                      i.shape());
     case Opcode::kBroadcast:
-      return AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
+      return AddLink(LinkKind::kLanes, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
                      i.shape(), hlo::Dimensions(i));
     case Opcode::kReduce:
       return AddReduce(i);
@@ -210,7 +210,7 @@ bool ProblemBuilder::AddOrderedState(const Instruction& i) {
     const bool ordered = order != orders.end() && std::ssize(order->second) == o.shape().rank() &&
                          HasOrder(o.shape());
     if (ordered && !IsMadeAnywhere(o)) {
-      const int32_t wanted = Want(i, n, IsMadeByKernel(o) ? Link::Kind::kCopy : Link::Kind::kMove);
+      const int32_t wanted = Want(i, n, IsMadeByKernel(o) ? LinkKind::kCopy : LinkKind::kMove);
       problem_.made[&i][leaf] = problem_.seen[&i][leaf] = wanted;
     } else if (!IsMadeAnywhere(o)) {
       UniteLeaves(o, i, 0, leaf);
@@ -270,7 +270,7 @@ void ProblemBuilder::AddArgument(const Instruction& i) {
   if (!i.shape().IsArray() || OnHost(i.shape())) return;
   const bool read_by_kernels = std::ranges::all_of(
       i.users(), [&](const Instruction* user) { return IsReadByKernel(i, *user); });
-  Separate(i, read_by_kernels ? Link::Kind::kCopy : Link::Kind::kMove);
+  Separate(i, read_by_kernels ? LinkKind::kCopy : LinkKind::kMove);
 }
 
 // The layouts of results in a file are no wish: the shape rules of XLA leave the operand's
@@ -285,7 +285,7 @@ void ProblemBuilder::FixResults() {
     for (size_t n = 0; n < root.operands().size(); ++n) {
       if (OnHost(root.operand(n)->shape())) continue;
       const int32_t wanted =
-          Want(root, n, IsMadeByKernel(*root.operand(n)) ? Link::Kind::kCopy : Link::Kind::kMove);
+          Want(root, n, IsMadeByKernel(*root.operand(n)) ? LinkKind::kCopy : LinkKind::kMove);
       if (wanted < 0) continue;
       fix(*root.operand(n), wanted);
       // The tuple holds what was wanted.
@@ -298,7 +298,7 @@ void ProblemBuilder::FixResults() {
   // As if a user of the root wanted it.
   const int32_t wanted = problem_.classes.Add(root.shape().rank());
   problem_.wanted[{root.id(), -1}] = wanted;
-  AddLink(Link::Kind::kCopy, Seen(root), wanted, root.shape(), root.shape());
+  AddLink(LinkKind::kCopy, Seen(root), wanted, root.shape(), root.shape());
   fix(root, wanted);
 }
 
@@ -335,7 +335,7 @@ void ProblemBuilder::AddMemory(const Instruction& i) {
       std::ranges::all_of(i.users(), [](const auto* user) { return MayFuse(*user); });
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-    AddTerm(fused ? Term::Kind::kRegisters : Term::Kind::kMemory, Made(i, leaf), *leaves[leaf], {});
+    AddTerm(fused ? TermKind::kRegisters : TermKind::kMemory, Made(i, leaf), *leaves[leaf], {});
   }
 }
 

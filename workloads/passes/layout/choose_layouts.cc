@@ -21,10 +21,10 @@ bool Holds(const Dims& dims, int64_t d) {
 // The order of `to` that keeps lanes and rows where the link would like them, given one of
 // `from`; with `backward` the other way round. Dimensions that the link says nothing of come
 // last. Empty if nothing can be said.
-Dims OrderThrough(const Link& link, const Dims& order, bool backward) {
+Dims OrderThrough(const LayoutLink& link, const Dims& order, bool backward) {
   if (OfOneArray(link)) return order;
   const hlo::Shape& goal = backward ? *link.from_shape : *link.to_shape;
-  if (link.kind == Link::Kind::kReshape) {
+  if (link.kind == LinkKind::kReshape) {
     return OrderThroughReshape((backward ? link.to_shape : link.from_shape)->dims, goal.dims,
                                order);
   }
@@ -134,7 +134,7 @@ class Chooser {
     for (const Term& term : problem_.terms) {
       const int32_t of = problem_.classes.Find(term.value);
       Class& c = classes_[static_cast<size_t>(of)];
-      Dims dims = term.kind == Term::Kind::kIndexed
+      Dims dims = term.kind == TermKind::kIndexed
                       ? ExtentsOfClass(problem_.classes, term.value, term.dims)
                       : DimsOfClass(problem_.classes, term.value, term.dims);
       key = {of, static_cast<int64_t>(term.kind)};
@@ -154,10 +154,10 @@ class Chooser {
     Known known;
     std::vector<int64_t> key;
     const OrderClasses& classes = problem_.classes;
-    for (const Link& link : problem_.links) {
+    for (const LayoutLink& link : problem_.links) {
       const int32_t from = classes.Find(link.from), to = classes.Find(link.to);
       // Reshapes know their own dimensions: orders are turned when asked for.
-      const bool own = link.kind == Link::Kind::kReshape;
+      const bool own = link.kind == LinkKind::kReshape;
       // The dimension of the one class for each of the other.
       Dims map;
       if (!own) {
@@ -203,17 +203,17 @@ class Chooser {
   double OfTerm(const Term& term, const Dims& order) {
     const Shape& shape = InOrder(*term.shape, order);
     switch (term.kind) {
-      case Term::Kind::kMemory:
+      case TermKind::kMemory:
         return term.count * 2 * arrays_.Memory(shape);
-      case Term::Kind::kRegisters:
+      case TermKind::kRegisters:
         return term.count * arrays_.Registers(shape);
-      case Term::Kind::kCrossLanes:
+      case TermKind::kCrossLanes:
         return Holds(term.dims, order[0]) ? term.count * arrays_.CrossLanes(shape) : 0;
-      case Term::Kind::kReduce:
+      case TermKind::kReduce:
         return term.count * arrays_.Reduced(shape, term.dims);
-      case Term::Kind::kIndexed:
+      case TermKind::kIndexed:
         return term.count * arrays_.Piece(shape, term.dims);
-      case Term::Kind::kBatch:
+      case TermKind::kBatch:
         return Holds(term.dims, order[0]) || Holds(term.dims, order[1])
                    ? std::numeric_limits<double>::infinity()
                    : 0;
@@ -241,16 +241,16 @@ class Chooser {
     return ToSeconds(price->time) * target_.chip().clock.value();
   }
 
-  double OfOrders(const Link& link, const Dims& from, const Dims& to) {
+  double OfOrders(const LayoutLink& link, const Dims& from, const Dims& to) {
     switch (link.kind) {
-      case Link::Kind::kCopy:
+      case LinkKind::kCopy:
         return link.count * OfCopy(*link.from_shape, from, to);
-      case Link::Kind::kMove:
+      case LinkKind::kMove:
         return link.count * OfCopyAlone(*link.from_shape, from, to);
-      case Link::Kind::kResult:
+      case LinkKind::kResult:
         if (from == to) return 0;
         return link.count * (OfCopy(*link.from_shape, from, to) + arrays_.kernel());
-      case Link::Kind::kLanes: {
+      case LinkKind::kLanes: {
         const int64_t lanes = link.map[static_cast<size_t>(from[0])];
         // Reduced away, what is left comes out across the lanes as the result wants it.
         if (lanes == to[0] || lanes < 0) return 0;
@@ -259,7 +259,7 @@ class Chooser {
         const bool from_is_small = a.ElementCount() < b.ElementCount();
         return link.count * (arrays_.CrossLanes(from_is_small ? a : b) + arrays_.Registers(b));
       }
-      case Link::Kind::kReshape: {
+      case LinkKind::kReshape: {
         const Shape& a = InOrder(*link.from_shape, from);
         const Shape& b = InOrder(*link.to_shape, to, true);
         if (OrderThroughReshape(a.dims, b.dims, from) == to && SameTiling(a, b, target_)) return 0;
@@ -285,8 +285,8 @@ class Chooser {
   }
 
   // Between classes that may be one and the same.
-  double OfLink(const Link& link, const Dims& from, const Dims& to) {
-    if (link.kind == Link::Kind::kReshape) {
+  double OfLink(const LayoutLink& link, const Dims& from, const Dims& to) {
+    if (link.kind == LinkKind::kReshape) {
       return OfOrders(link, problem_.classes.OfValue(link.from, from),
                       problem_.classes.OfValue(link.to, to));
     }
@@ -297,19 +297,19 @@ class Chooser {
     return OfOrders(link, from, to);
   }
 
-  Dims Through(const Link& link, const Dims& order, bool backward) const {
+  Dims Through(const LayoutLink& link, const Dims& order, bool backward) const {
     const OrderClasses& classes = problem_.classes;
     switch (link.kind) {
-      case Link::Kind::kReshape: {
+      case LinkKind::kReshape: {
         const int32_t from = backward ? link.to : link.from, to = backward ? link.from : link.to;
         const Dims through = OrderThrough(link, classes.OfValue(from, order), backward);
         return through.empty() ? through : classes.OfClass(to, through);
       }
-      case Link::Kind::kCopy:
-      case Link::Kind::kMove:
-      case Link::Kind::kResult:
+      case LinkKind::kCopy:
+      case LinkKind::kMove:
+      case LinkKind::kResult:
         return Compose(order, backward ? Inverse(link.map) : link.map);
-      case Link::Kind::kLanes:
+      case LinkKind::kLanes:
         break;
     }
     return OrderThrough(link, order, backward);
@@ -323,7 +323,7 @@ class Chooser {
     Class& c = classes_[static_cast<size_t>(number)];
     double sum = Alone(c, order);
     for (size_t n : c.links) {
-      const Link& link = links_[n];
+      const LayoutLink& link = links_[n];
       const bool is_from = problem_.classes.Find(link.from) == number;
       const bool is_to = problem_.classes.Find(link.to) == number;
       const Dims& from = is_from ? order : OrderOf(link.from);
@@ -380,7 +380,7 @@ class Chooser {
         limits::kNeighbourOrders.Reached(static_cast<int64_t>(c.links.size() - l));
         break;
       }
-      const Link& link = links_[n];
+      const LayoutLink& link = links_[n];
       const bool is_from = problem_.classes.Find(link.from) == number;
       const Dims& other = OrderOf(is_from ? link.to : link.from);
       if (!other.empty()) offer(Through(link, other, is_from));
@@ -429,7 +429,7 @@ class Chooser {
   cost::CostModel& cost_;
   const cost::ArrayCosts& arrays_;
   std::vector<Class> classes_;  // by the value that stands for the class
-  std::vector<Link> links_;
+  std::vector<LayoutLink> links_;
   Shape first_, second_;      // scratch
   std::deque<Shape> shapes_;  // of terms and links, in the dimensions of their classes
 };

@@ -21,35 +21,37 @@
 
 namespace tpusim::passes {
 
-// Something that costs by the order of one class, in the dimensions of one of its values. Of
-// shapes only types and dimensions count; they are those of the module's instructions.
+enum class TermKind {
+  kMemory,      // the array is written and read, with its padding
+  kRegisters,   // it only passes through registers
+  kCrossLanes,  // its registers are shifted if one of `dims` is the fastest
+  kReduce,      // `dims` go away: across lanes, across rows, or whole registers
+  kIndexed,     // `count` pieces of extents `dims` are read or written one by one
+  kBatch,       // may not have one of `dims` among its two fastest
+};
+
+// A cost that depends on the order of one class, in the dimensions of one of its values. Only types
+// and dimensions of shapes count; they are those of the module's instructions.
 struct Term {
-  enum class Kind {
-    kMemory,      // the array is written and read, with its padding
-    kRegisters,   // it only passes through registers
-    kCrossLanes,  // its registers are shifted if one of `dims` is the fastest
-    kReduce,      // `dims` go away: across lanes, across rows, or whole registers
-    kIndexed,     // `count` pieces of extents `dims` are read or written one by one
-    kBatch,       // may not have one of `dims` among its two fastest
-  };
-  Kind kind = Kind::kMemory;
+  TermKind kind = TermKind::kMemory;
   int32_t value = -1;
   const hlo::Shape* shape = nullptr;
   Dims dims;
   double count = 1;
 };
 
-// Something that costs by the orders of two classes.
-struct Link {
-  enum class Kind {
-    kCopy,     // the same array; equal orders cost nothing, and rows may go elsewhere on the way
-               // in or out of some kernel
-    kMove,     // the same array, and no kernel makes or reads it: a loop, or the caller, has it
-    kResult,   // that of a product, which begins another kernel if the orders differ
-    kLanes,    // dimension d of `from` is map[d] of `to` or gone (-1); lanes should stay lanes
-    kReshape,  // costs nothing if no element moves
-  };
-  Kind kind = Kind::kCopy;
+enum class LinkKind {
+  kCopy,     // the same array; equal orders cost nothing, and rows may go elsewhere on the way
+             // in or out of some kernel
+  kMove,     // the same array, and no kernel makes or reads it: a loop, or the caller, has it
+  kResult,   // the result of a product, which begins another kernel if the orders differ
+  kLanes,    // dimension d of `from` is map[d] of `to` or gone (-1); lanes should stay lanes
+  kReshape,  // costs nothing if no element moves
+};
+
+// A cost that depends on the orders of two classes.
+struct LayoutLink {
+  LinkKind kind = LinkKind::kCopy;
   int32_t from = -1, to = -1;
   const hlo::Shape* from_shape = nullptr;
   const hlo::Shape* to_shape = nullptr;
@@ -57,16 +59,16 @@ struct Link {
   double count = 1;
 };
 
-// Does the link tie an array to itself in another order?
-inline bool OfOneArray(const Link& link) {
-  return link.kind == Link::Kind::kCopy || link.kind == Link::Kind::kMove ||
-         link.kind == Link::Kind::kResult;
+// Whether the link ties an array to itself in another order.
+inline bool OfOneArray(const LayoutLink& link) {
+  return link.kind == LinkKind::kCopy || link.kind == LinkKind::kMove ||
+         link.kind == LinkKind::kResult;
 }
 
 struct LayoutProblem {
   OrderClasses classes;
   std::vector<Term> terms;
-  std::vector<Link> links;
+  std::vector<LayoutLink> links;
   // Values whose order is given.
   std::map<int32_t, Dims> fixed;
 

@@ -44,19 +44,19 @@ size_t ProblemBuilder::LeavesBefore(const Instruction& tuple, int64_t index) {
   return before[static_cast<size_t>(index)];
 }
 
-void ProblemBuilder::AddTerm(Term::Kind kind, int32_t value, const Shape& shape, Dims dims,
+void ProblemBuilder::AddTerm(TermKind kind, int32_t value, const Shape& shape, Dims dims,
                              double count) {
   if (value < 0) return;
   problem_.terms.push_back({kind, value, &shape, std::move(dims), count * trips_});
 }
 
-void ProblemBuilder::AddLink(Link::Kind kind, int32_t from, int32_t to, const Shape& a,
+void ProblemBuilder::AddLink(LinkKind kind, int32_t from, int32_t to, const Shape& a,
                              const Shape& b, Dims map) {
   if (from < 0 || to < 0) return;
   problem_.links.push_back({kind, from, to, &a, &b, std::move(map), trips_});
 }
 
-void ProblemBuilder::Separate(const Instruction& i, Link::Kind kind) {
+void ProblemBuilder::Separate(const Instruction& i, LinkKind kind) {
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     if (Made(i, leaf) < 0) continue;
@@ -70,7 +70,7 @@ void ProblemBuilder::FixRowMajor(int32_t value) {
   if (value >= 0) problem_.fixed.emplace(value, hlo::RowMajor(problem_.classes.rank(value)));
 }
 
-int32_t ProblemBuilder::Want(const Instruction& user, size_t n, Link::Kind kind) {
+int32_t ProblemBuilder::Want(const Instruction& user, size_t n, LinkKind kind) {
   const Instruction& operand = *user.operand(n);
   if (!HasOrder(operand.shape())) return -1;
   const int32_t wanted = problem_.classes.Add(operand.shape().rank());

@@ -34,15 +34,15 @@ class ProblemBuilder {
                    size_t first_to = 0);
   // Leaves of a tuple before those of element `index`; counted once per tuple.
   size_t LeavesBefore(const hlo::Instruction& tuple, int64_t index);
-  void AddTerm(Term::Kind kind, int32_t value, const hlo::Shape& shape, Dims dims,
+  void AddTerm(TermKind kind, int32_t value, const hlo::Shape& shape, Dims dims,
                double count = 1);
-  void AddLink(Link::Kind kind, int32_t from, int32_t to, const hlo::Shape& a, const hlo::Shape& b,
+  void AddLink(LinkKind kind, int32_t from, int32_t to, const hlo::Shape& a, const hlo::Shape& b,
                Dims map = {});
   // Users of `i` see it in a layout that may differ from the one in which it is made.
-  void Separate(const hlo::Instruction& i, Link::Kind kind = Link::Kind::kCopy);
+  void Separate(const hlo::Instruction& i, LinkKind kind = LinkKind::kCopy);
   void FixRowMajor(int32_t value);
   // Operand `n` of `user` in a layout of its own.
-  int32_t Want(const hlo::Instruction& user, size_t n, Link::Kind kind = Link::Kind::kCopy);
+  int32_t Want(const hlo::Instruction& user, size_t n, LinkKind kind = LinkKind::kCopy);
 
   // ---- Families --------------------------------------------------------------
 

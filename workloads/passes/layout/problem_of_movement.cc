@@ -20,7 +20,7 @@ void ProblemBuilder::AddTranspose(const Instruction& i) {
   const Dims dims = hlo::Dimensions(i);
   if (problem_.classes.Unite(result, operand, dims)) return;
   // It lies in one class with its operand, and otherwise: it moves.
-  AddTerm(Term::Kind::kMemory, result, i.shape(), {});
+  AddTerm(TermKind::kMemory, result, i.shape(), {});
 }
 
 void ProblemBuilder::AddPieces(const Instruction& i) {
@@ -34,12 +34,12 @@ void ProblemBuilder::AddPieces(const Instruction& i) {
     if (kernels::ShiftsAlong(i, d, target_.chip().vpu.lanes)) shifted.push_back(d);
   }
   const Instruction& moved = i.opcode() == Opcode::kDynamicUpdateSlice ? *i.operand(1) : i;
-  AddTerm(Term::Kind::kCrossLanes, Made(i), moved.shape(), shifted);
+  AddTerm(TermKind::kCrossLanes, Made(i), moved.shape(), shifted);
   // What comes from the host lies as it did there, and is turned on the device: the TPU compiler
   // has a copy to row-major behind dynamic-slices of stacks that lie otherwise.
   if (i.opcode() == hlo::Opcode::kDynamicSlice && OnHost(i.operand(0)->shape()) &&
       !OnHost(i.shape())) {
-    Separate(i, Link::Kind::kMove);
+    Separate(i, LinkKind::kMove);
     FixRowMajor(Seen(i));
   }
 }
@@ -50,7 +50,7 @@ void ProblemBuilder::AddIndexed(const Instruction& i) {
   size_t arrays = 1;
   if (i.opcode() == Opcode::kGather) {
     // Dimensions of a slice are dimensions of the result.
-    AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), operand, i.shape(), slices.windows);
+    AddLink(LinkKind::kLanes, Seen(*i.operand(0)), Made(i), operand, i.shape(), slices.windows);
   } else {
     arrays = i.operands().size() / 2;
     Dims map(i.operand(arrays + 1)->shape().dims.size(), -1);
@@ -61,11 +61,11 @@ void ProblemBuilder::AddIndexed(const Instruction& i) {
     for (size_t n = 0; n < arrays; ++n) {
       Unite(Seen(*i.operand(0)), Seen(*i.operand(n)));
       Unite(Seen(*i.operand(n)), Made(i, n));
-      AddLink(Link::Kind::kLanes, Seen(*i.operand(arrays + 1 + n)), Made(i, n),
+      AddLink(LinkKind::kLanes, Seen(*i.operand(arrays + 1 + n)), Made(i, n),
               i.operand(arrays + 1 + n)->shape(), operand, map);
     }
   }
-  AddTerm(Term::Kind::kIndexed, Seen(*i.operand(0)), operand, slices.extents,
+  AddTerm(TermKind::kIndexed, Seen(*i.operand(0)), operand, slices.extents,
           static_cast<double>(slices.count) * static_cast<double>(arrays));
 }
 

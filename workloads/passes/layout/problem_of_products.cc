@@ -34,9 +34,9 @@ void ProblemBuilder::AddDot(const Instruction& i) {
     // The larger side is multiplied and summed where it lies.
     const size_t larger = lhs.ElementCount() >= rhs.ElementCount() ? 0 : 1;
     const Shape& big = larger == 0 ? lhs : rhs;
-    AddTerm(Term::Kind::kReduce, Seen(*i.operand(larger)), big,
+    AddTerm(TermKind::kReduce, Seen(*i.operand(larger)), big,
             larger == 0 ? dims.lhs_contracting : dims.rhs_contracting);
-    AddLink(Link::Kind::kLanes, Seen(*i.operand(larger)), Made(i), big, i.shape(),
+    AddLink(LinkKind::kLanes, Seen(*i.operand(larger)), Made(i), big, i.shape(),
             larger == 0 ? lhs_map : rhs_map);
     // Which dimension of the larger each of the smaller belongs to.
     const Shape& small = larger == 0 ? rhs : lhs;
@@ -51,7 +51,7 @@ void ProblemBuilder::AddDot(const Instruction& i) {
     for (size_t n = 0; n < small_sum.size(); ++n) {
       map[static_cast<size_t>(small_sum[n])] = big_sum[n];
     }
-    AddLink(Link::Kind::kLanes, Seen(*i.operand(1 - larger)), Seen(*i.operand(larger)), small, big,
+    AddLink(LinkKind::kLanes, Seen(*i.operand(1 - larger)), Seen(*i.operand(larger)), small, big,
             map);
     return;
   }
@@ -63,14 +63,14 @@ void ProblemBuilder::AddDot(const Instruction& i) {
   const auto apart = [&](size_t n, const std::vector<int64_t>& batch) {
     const Shape& shape = i.operand(n)->shape();
     if (shape.rank() < static_cast<int64_t>(batch.size()) + 2) return;
-    AddTerm(Term::Kind::kBatch, Want(i, n), shape, batch);
+    AddTerm(TermKind::kBatch, Want(i, n), shape, batch);
   };
   apart(0, dims.lhs_batch);
   apart(1, dims.rhs_batch);
   const auto batch = static_cast<int64_t>(dims.lhs_batch.size());
   if (i.shape().rank() < batch + 2) return;
-  AddTerm(Term::Kind::kBatch, Made(i), i.shape(), Identity(batch));
-  Separate(i, Link::Kind::kResult);
+  AddTerm(TermKind::kBatch, Made(i), i.shape(), Identity(batch));
+  Separate(i, LinkKind::kResult);
 }
 
 // A convolution is one product per tap: positions come one after the other like a batch, what
@@ -90,15 +90,15 @@ void ProblemBuilder::AddConvolution(const Instruction& i) {
   const bool gray = in.rank() > 2 && in.dims[static_cast<size_t>(feature)] == 1 &&
                     in.dims[static_cast<size_t>(batch)] > 1;
   if (gray || two(in, batch, feature)) {
-    AddTerm(Term::Kind::kBatch, Want(i, 0), in, dims(numbers.input_spatial_dimensions()));
+    AddTerm(TermKind::kBatch, Want(i, 0), in, dims(numbers.input_spatial_dimensions()));
   }
   if (two(kernel, numbers.kernel_input_feature_dimension(),
           numbers.kernel_output_feature_dimension())) {
-    AddTerm(Term::Kind::kBatch, Want(i, 1), kernel, dims(numbers.kernel_spatial_dimensions()));
+    AddTerm(TermKind::kBatch, Want(i, 1), kernel, dims(numbers.kernel_spatial_dimensions()));
   }
   if (two(i.shape(), numbers.output_batch_dimension(), numbers.output_feature_dimension())) {
-    AddTerm(Term::Kind::kBatch, Made(i), i.shape(), dims(numbers.output_spatial_dimensions()));
-    Separate(i, Link::Kind::kResult);
+    AddTerm(TermKind::kBatch, Made(i), i.shape(), dims(numbers.output_spatial_dimensions()));
+    Separate(i, LinkKind::kResult);
   }
 }
 

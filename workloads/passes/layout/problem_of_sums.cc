@@ -27,8 +27,8 @@ void ProblemBuilder::AddReduce(const Instruction& i) {
     Unite(Seen(*i.operand(0)), Seen(*i.operand(n)));
     Unite(Made(i, 0), Made(i, n));
   }
-  AddTerm(Term::Kind::kReduce, Seen(*i.operand(0)), in, dims, static_cast<double>(arrays));
-  AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), in, *hlo::Leaves(i.shape())[0], map);
+  AddTerm(TermKind::kReduce, Seen(*i.operand(0)), in, dims, static_cast<double>(arrays));
+  AddLink(LinkKind::kLanes, Seen(*i.operand(0)), Made(i), in, *hlo::Leaves(i.shape())[0], map);
 }
 
 void ProblemBuilder::AddWindow(const Instruction& i) {
@@ -47,7 +47,7 @@ void ProblemBuilder::AddWindow(const Instruction& i) {
     const bool running = size >= in.dims[d] && window[d].stride == 1;
     const int64_t shifts =
         running ? std::min<int64_t>(2, CeilLog2(size)) : std::min(size - 1, 2 * CeilLog2(size));
-    AddTerm(Term::Kind::kCrossLanes, Seen(*i.operand(0)), in, {static_cast<int64_t>(d)},
+    AddTerm(TermKind::kCrossLanes, Seen(*i.operand(0)), in, {static_cast<int64_t>(d)},
             static_cast<double>(shifts));
   }
 }
@@ -66,7 +66,7 @@ void ProblemBuilder::AddSort(const Instruction& i) {
   for (int64_t j = 0; j < std::min(s, CeilLog2(target_.chip().vpu.lanes)); ++j) {
     rounds += 2 * static_cast<double>(s - j);
   }
-  AddTerm(Term::Kind::kCrossLanes, Seen(*i.operand(0)), keys, {d},
+  AddTerm(TermKind::kCrossLanes, Seen(*i.operand(0)), keys, {d},
           rounds * static_cast<double>(full ? i.operands().size() : 2));
 }
 

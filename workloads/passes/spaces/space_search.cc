@@ -49,11 +49,11 @@ bool HasCopies(const SpacePlan& plan) {
                      [](const SpaceAllocation& allocation) { return allocation.prefetched; });
 }
 
-class Search {
+class SpaceSearch {
  public:
-  Search(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
-         const std::vector<const SpaceValue*>& values, const SpacePlanner& planner,
-         const target::Target& target)
+  SpaceSearch(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+              const std::vector<const SpaceValue*>& values, const SpacePlanner& planner,
+              const target::Target& target)
       : timelines_(timelines), values_(values), planner_(planner) {
     for (const auto& timeline : timelines_) replays_.emplace_back(*timeline, planner, target);
   }
@@ -133,7 +133,7 @@ class Search {
 SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
                             const std::vector<const SpaceValue*>& values,
                             const SpacePlanner& planner, const target::Target& target) {
-  return Search(timelines, values, planner, target).Run();
+  return SpaceSearch(timelines, values, planner, target).Run();
 }
 
 bool WidenWindows(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,

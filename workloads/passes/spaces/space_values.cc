@@ -25,10 +25,10 @@ bool IsPlaceable(const Shape& shape) {
   return shape.IsArray() && !shape.IsScalar() && shape.layout.memory_space == hlo::kHbmSpace;
 }
 
-class Collector {
+class ValueCollector {
  public:
-  Collector(SpaceTimeline& timeline, const hlo::AliasAnalysis& aliases,
-            const target::Target& target, cost::CostModel& cost, int64_t space)
+  ValueCollector(SpaceTimeline& timeline, const hlo::AliasAnalysis& aliases,
+                 const target::Target& target, cost::CostModel& cost, int64_t space)
       : timeline_(timeline), target_(target), cost_(cost), space_(space), storage_(aliases) {}
 
   absl::StatusOr<std::vector<SpaceValue>> Run() {
@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
                                                       const hlo::AliasAnalysis& aliases,
                                                       const target::Target& target,
                                                       cost::CostModel& cost, int64_t space) {
-  return Collector(timeline, aliases, target, cost, space).Run();
+  return ValueCollector(timeline, aliases, target, cost, space).Run();
 }
 
 }  // namespace tpusim::passes
