@@ -105,7 +105,7 @@ std::vector<Parameter> MakeTable() {
 }
 #undef ROW
 
-// What a chip file may leave out, and what holds then.
+// Parameters that a chip file may leave out, and what holds then.
 constexpr std::pair<const char*, const char*> kFallbacks[] = {
     {"chip.cmem.bytes_per_second", "0"},
     {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},

@@ -63,11 +63,11 @@ struct Parameter {
   double (*get)(const ChipParams&) = nullptr;  // in `unit`
   void (*set)(ChipParams&, double) = nullptr;
   std::vector<Work> read_by = {};  // all of it; none: every program does
-  // Where a file does not have it: a number, or the path of the parameter whose
-  // value it takes. Empty: files must have it.
+  // The value where a file does not have it: a number, or the path of the parameter whose value it
+  // takes. Empty: files must have it.
   std::string fallback = {};
-  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true; others have
-  // none.
+  // Words of a parameter whose values are words: they are numbered from 0. Of kFlagUnit: false and
+  // true; others have none.
   std::vector<std::string> words = {};
 };
 
@@ -93,7 +93,7 @@ const Parameter* FindParameter(std::string_view path);
 // range and unit.
 absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* chip);
 
-// As it stands in the JSON files: a number, or a word.
+// Formats a value like the JSON files: a number, or a word.
 std::string FormatValue(const Parameter& parameter, double value);
 // The number of a word; nothing if the parameter has no such word.
 std::optional<double> ValueOfWord(const Parameter& parameter, std::string_view text);

@@ -1,4 +1,4 @@
-// How a row of a table of parameters is bound to a member of ChipParams, for the files that hold
+// Binds a row of a table of parameters to a member of ChipParams, for the files that hold
 // such tables (chip_schema.cc, policy_schema.cc).
 #ifndef TPUSIM_CONFIGS_PARAMETER_ROW_H_
 #define TPUSIM_CONFIGS_PARAMETER_ROW_H_

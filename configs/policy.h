@@ -1,4 +1,4 @@
-// What the TPU compiler does where costs do not decide.
+// The TPU compiler's choices where costs do not decide.
 //
 // Limits, thresholds and choices that were read off programs it compiled, or off its flags. Each is
 // a row of configs/compilers/NAME.json, with the program that told, the nearest values that were
@@ -29,7 +29,7 @@ struct Policy {
   int64_t one_way_ring_most_members = 0, one_way_axis_most_members = 0;
   // A reduce-scatter of the fastest dimension that leaves less of it is an all-reduce and a slice.
   Bytes reduce_scatter_least_row_bytes;
-  // What one all-reduce of several arrays may hold.
+  // Bytes that one all-reduce of several arrays may hold.
   Bytes all_reduce_combined_bytes;
   int64_t all_reduce_combined_arrays = 0;
   // One reduce-scatter of several arrays may take this share of a kernel's VMEM: operands once, and
@@ -46,8 +46,8 @@ struct Policy {
   int64_t host_copies_in_flight = 0;  // to and from the host
   // On slices with more chips collective-permutes are synchronous.
   int64_t async_permutes_most_chips = 0;
-  // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then
-  // values are computed again.
+  // The share of the usable HBM that may be live: above it the scheduler orders for less, and then
+  // values are recomputed.
   int64_t scheduled_percent = 0, rematerialized_percent = 0;
 
   // --- Windowed einsums (passes/collectives/windowed_einsum.h) ---
@@ -75,11 +75,11 @@ struct Policy {
   int64_t lone_windows = 0;
   // An operand or result of such a kernel up to this size is not cut.
   Bytes uncut_bytes;
-  // Of the windows of a product: what is broadcast on the way in or reduced on the way out stays
-  // whole in VMEM up to this share of it.
+  // The share of VMEM in which arrays of a product stay whole that are broadcast on the way in or
+  // reduced on the way out.
   double resident_vmem_share = 0;
   int64_t f64_products = 0;  // of bytes, that make one of 64 bits
-  // How the taps of a convolution of few features share the rows of the arrays (product.cc): those
+  // The rows that the taps of a convolution of few features share in the arrays (product.cc): those
   // of a row of the window up to the sublanes of so many registers, all of them up to this share of
   // an array's rows. In the first case results go through the cross-lane units so often.
   int64_t convolution_row_registers = 0;
@@ -87,14 +87,15 @@ struct Policy {
   double convolution_permutations = 0;
   double operations_per_tap = 0;  // of a convolution of single features
   double scalars_per_index = 0;   // scalar instructions around the issue of one slice
-  // What operations without an instruction of their own take (kernels/elementwise_cost.cc): whether
+  // The cost of operations without an instruction of their own (kernels/elementwise_cost.cc):
+  // whether
   // results of the transcendental unit are refined on the VALUs; a cosine beside the sine of its
   // angle; a division of 32-bit integers by an array, by a constant, and of one number by another.
   bool transcendentals_refined = false;
   double cosine_beside_sine_operations = 0;
   double integer_division_operations = 0, constant_division_operations = 0;
   double scalar_division_operations = 0;
-  // Of f16: into 32-bit elements, and back before they are packed.
+  // Operations to widen f16 to 32-bit elements, and back before they are packed.
   double f16_widening_operations = 0, f16_narrowing_operations = 0;
   // Bundles per register whose rows come from several, of words and of narrow elements as they lie.
   double row_exchange_bundles = 0, narrow_row_exchange_bundles = 0;
@@ -103,8 +104,9 @@ struct Policy {
   // Whether arrays that a matrix product makes may live in VMEM; others may.
   bool products_in_vmem = false;
   double loop_weight = 0;  // how often a loop body counts as run
-  // How many times the length of a copy HBM is to be free before its value is needed: what is tried
-  // first, and what is taken. A prefetch starts no earlier than the third times its length.
+  // The multiple of a copy's length for which HBM is to be free before its value is needed: the
+  // first that is tried, and the least. A prefetch starts no earlier than the third times its
+  // length.
   double prefetch_preferred_overlap = 0, prefetch_least_overlap = 0, prefetch_most_overlap = 0;
   double prefetch_least_use = 0;  // the part of it that is read at least
   Bytes heap_alignment_bytes;     // buffers in HBM begin at multiples of it

@@ -5,7 +5,7 @@
 namespace tpusim::configs {
 namespace {
 
-// What a unit of the chip files is written as, and how its prefixes scale.
+// A unit as the chip files write it, and the scale of its prefixes.
 struct Unit {
   std::string_view unit, symbol;
   bool binary = false;  // Ki, Mi, ... as well

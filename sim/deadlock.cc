@@ -25,7 +25,7 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// Which streams of a program raise which flags, by what.
+// Finds the streams of a program that raise each flag, and by what.
 class Raisers {
  public:
   Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
@@ -127,7 +127,7 @@ class Explainer {
     return text;
   }
 
-  // What the stream waits for, and which other would have to act.
+  // Returns the stream that would have to act for this one to continue, and why.
   std::optional<Node> Follow(const Node& node, std::string& why) {
     const Stream& stream = *node.stream;
     const std::string who = Describe(node);

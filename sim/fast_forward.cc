@@ -14,11 +14,11 @@ namespace {
 
 // Passes with which one is compared: a steady state may take several.
 constexpr size_t kCompared = 4;
-// So many passes are looked at in any case, and so often a loop that is entered.
+// Passes that are examined in any case, and entries of a loop.
 constexpr int64_t kFirstPasses = 8;
 constexpr int64_t kFirstEntries = 8;
 
-// By so small a part of a period moments may differ that count as the same: a millionth.
+// The part of a period by which moments may differ that count as the same: a millionth.
 constexpr int64_t kPartsPerPeriod = 1'000'000;
 // The bound on the error of the step counts so many tolerances for each period that is passed over:
 // where transfers share a resource, a difference between two passes can grow before it fades. In

@@ -57,13 +57,13 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void PassBegins(const chip::Stream& stream, const isa::Loop& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Loop& loop) override;
 
-  // By the count of `faults`. At first never.
+  // Tolerates differences after so many events, by the count of `faults`. At first never.
   void TolerateAfter(int64_t events) { exact_events_ = events; }
   // A bound on the error of the step time: ten millionths of all time that was passed over between
   // states that were not exactly the same. Zero: the step time is exact.
   Picoseconds tolerated() const { return tolerated_; }
 
-  // How often time was moved.
+  // Returns how often time was moved.
   int64_t moves() const { return moves_; }
   // Why the simulation was stopped.
   const std::optional<PassesAhead>& ahead() const { return ahead_; }

@@ -39,7 +39,7 @@ constexpr int64_t kEventsPerInstruction = 8;
 constexpr double kFinerFactor = 1.25;
 constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of refinement
 
-// How far the step may be from the exact one (docs/models.md, Symmetry), as parts of it. Members of a
+// The error bound as parts of the step (docs/models.md, Symmetry). Members of a
 // class differ in how they share links, and in how long they wait for others. `sharing`: the part of
 // the time of transfers that others on the same links took.
 //   - Classes of devices alone were off by up to 2.5 % at a sharing of 0.42, by 1.5 % at 0.53, by
@@ -66,7 +66,7 @@ struct Limits {
   }
 };
 
-// As many events in all as exact_under.
+// Returns limits of as many events in all as exact_under.
 Limits Budget(const SimulationOptions& options) {
   return {std::min(options.max_events, options.exact_under), options.exact_under};
 }
@@ -146,7 +146,7 @@ absl::StatusOr<Timeline> SimulateExact(const Run& run, Symmetry& symmetry, int64
   return SimulateExact(run, all, always, symmetry, before);
 }
 
-// Of coarser classes, level by level.
+// Simulates coarser classes, level by level.
 class Approximation {
  public:
   Approximation(const Run& run, const Symmetry& exact)
@@ -173,7 +173,7 @@ class Approximation {
  private:
   // Returns how far the step may be from the exact one, as a part of it.
   double Bound() const;
-  // What tells the classes apart.
+  // Returns what tells the classes apart.
   std::string Means() const;
   // Simulates a finer level. Beyond `limits`, or at a circle of waits, what there is stands.
   void Add(int level, Limits& limits);

@@ -1,4 +1,4 @@
-// What happened: the record of one simulated step.
+// The record of one simulated step.
 //
 // Totals of every device and, of the devices that the user wants to see, a recording
 // of their spans (recording.h).
@@ -46,10 +46,10 @@ struct OpTotals {
   Picoseconds total{0};
   Picoseconds exposed{0};  // collectives only
   Bytes hbm_bytes{0};      // read and written
-  // Of the exposed time: the main stream waits for this collective, or for another transfer.
+  // Parts of the exposed time: the main stream waits for this collective, or for another transfer.
   Picoseconds waited{0};
   Picoseconds behind{0};
-  // Of the main stream, without the operations inside of this one: over all operations
+  // Time of the main stream, without the operations inside of this one: over all operations
   // intervals that do not overlap. Of it, that in which a compute slot was busy.
   Picoseconds main{0};
   Picoseconds main_busy{0};
@@ -66,7 +66,7 @@ struct OpTotals {
   }
 };
 
-// Of an operation, the mean of all devices.
+// Totals of an operation, the mean of all devices.
 struct MeanOpTotals {
   double count = 0;
   Picoseconds main{0};

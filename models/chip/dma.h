@@ -33,7 +33,7 @@ class Dma : public sc_core::sc_module,
             public events::DelayListener,
             public steady::Stateful {
  public:
-  // With a channel for each stream of the device.
+  // Makes an engine with a channel for each stream of the device.
   Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
       size_t channels, events::Probe& probe);
 
@@ -73,7 +73,7 @@ class Dma : public sc_core::sc_module,
   }
 
  private:
-  // What a channel does in the machine.
+  // The transfer that a channel serves.
   struct Served {
     explicit Served(const configs::DmaParams& params) : state(params) {}
 
@@ -101,7 +101,7 @@ class Dma : public sc_core::sc_module,
   void Serve(int32_t channel);
   void StartFlow(int32_t channel);  // of the first transfer
   flow::FlowId Start(int32_t channel, double bytes, const Transfer& transfer);
-  // How many memories count the starts and ends of its flow.
+  // Returns how many memories count the starts and ends of the transfer's flow.
   static uint64_t Counts(const Transfer& transfer);
 
   events::Fluid& fluid_;

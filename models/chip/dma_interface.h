@@ -1,5 +1,5 @@
-// What the DMA engine of a device offers: transfers between its memories, and to the
-// TensorCore one flow for all transfers of steps that repeat.
+// Interface of a device's DMA engine: transfers between its memories, and for the TensorCore one
+// flow for all transfers of steps that repeat.
 #ifndef TPUSIM_MODELS_CHIP_DMA_INTERFACE_H_
 #define TPUSIM_MODELS_CHIP_DMA_INTERFACE_H_
 
@@ -33,7 +33,7 @@ class DmaInterface : public virtual sc_core::sc_interface {
   virtual void Issue(int32_t channel, const Transfer& transfer) = 0;
 };
 
-// For a TensorCore that summarises transfers that repeat as one flow per memory
+// Interface for a TensorCore that summarises transfers that repeat as one flow per memory
 // (tensor_core.h).
 class BulkDmaInterface : public DmaInterface {
  public:
@@ -47,17 +47,17 @@ class BulkDmaInterface : public DmaInterface {
   // that much to give.
   virtual void BeginBulk(int32_t channel, const timing::MemoryBytes& moved, Picoseconds period,
                          int64_t times) = 0;
-  // By more than this share.
+  // Whether the flow is slowed by more than this share.
   virtual bool BulkIsSlowed(int32_t channel, double share) = 0;
   // `moved`: by the transfers that the flows stood for.
   virtual void EndBulk(int32_t channel, const timing::MemoryShares& moved) = 0;
   // Goes on with `state`, as it is now.
   virtual void Resume(int32_t channel, const Channel& state) = 0;
 
-  // What the transfers that have ended accessed.
+  // Returns the bytes of the transfers that have ended, by memory.
   virtual const timing::MemoryBytes& Ended(int32_t channel) const = 0;
   virtual void AddEnded(int32_t channel, const timing::MemoryBytes& bytes) = 0;
-  // By all rated memories together, as the rates below.
+  // Returns the units carried by all rated memories together, as the rates below.
   virtual double Carried() = 0;
   // Starts and ends of flows on the memories that are not the channel's.
   virtual uint64_t OtherPopulation(int32_t channel) const = 0;

@@ -1,5 +1,5 @@
-// What a core did in the steps of a kernel that ran last, so that it can be told
-// again for the steps that repeat them.
+// Logs the steps of the kernel that ran last, so that they can be replayed for the steps that
+// repeat them.
 //
 // An entry is a moment: a block began, a step or a transfer ended. Where steps were not
 // executed because they repeated others, one entry is there for all of them and points at
@@ -21,7 +21,7 @@
 
 namespace tpusim::chip {
 
-// What steps keep busy and move.
+// The units that steps keep busy, and the bytes that they move.
 struct Work {
   Picoseconds mxu{0}, vpu{0}, xlu{0};
   Picoseconds compute{0};     // the longer of the first two, block by block
@@ -51,7 +51,7 @@ class StepLog {
   struct Event {
     Kind kind = Kind::kStepEnded;
     Picoseconds at;
-    // Of kRepeated: what passed until `at`.
+    // The time that passed until `at`, of kRepeated.
     Picoseconds duration{0};
     int64_t steps = 0;
     Work work;
@@ -61,7 +61,7 @@ class StepLog {
   size_t size() const { return dropped_ + entries_.size(); }
   size_t kept() const { return entries_.size() - unused_; }
   void DropBefore(size_t entry);
-  // As if all of it had happened later.
+  // Shifts all of it to a later time.
   void Shift(Picoseconds by);
   void Add(Kind kind, Picoseconds at, Picoseconds compute = Picoseconds(0)) {
     entries_.push_back({kind, at, compute, 0, {}});

@@ -33,7 +33,7 @@
 
 namespace tpusim::chip {
 
-// What a stream is told when it is built.
+// The surroundings of a stream, given when it is built.
 struct StreamContext {
   int32_t device = 0;
   int64_t multiplicity = 1;  // equal devices that this one represents
@@ -110,7 +110,7 @@ class Stream : public sc_core::sc_module,
     if (!std::exchange(ready_, true)) context_.ready.Push(this);
   }
   void Spend(Picoseconds end, events::Spent spent);
-  // The stream lets others go.
+  // The stream releases others.
   void TellCause() {
     if (context_.causes != nullptr) context_.causes->SetCurrent(cause_);
   }
@@ -149,7 +149,7 @@ class Stream : public sc_core::sc_module,
   int32_t awaited_ = -1;       // token; -1: another stream waits for none of this one's
   bool active_ = false;        // a body of the queue is being executed
   events::Causes::Ref cause_;  // why it is where it is
-  // What a transfer that it waits for takes before bytes move, and what moves them.
+  // The time before bytes move of a transfer that it waits for, and what moves them.
   Picoseconds start_latency_{0};
   events::Spent moved_by_ = events::Spent::kHbm;
   bool ready_ = false;  // in the queue of those

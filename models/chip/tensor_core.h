@@ -98,7 +98,7 @@ class TensorCore : public sc_core::sc_module,
     double others_rate = 0;  // on average
     Channel channel;         // as it was when the repetition began
   };
-  // Where the core stands when steps that repeat have ended, while that is found out.
+  // The state of the core when steps that repeat have ended, while it is computed.
   struct Resumption {
     void AddMoved(const timing::MemoryBytes& accessed);
     void AddMoved(const timing::Transfer& transfer, double bytes);
@@ -128,9 +128,9 @@ class TensorCore : public sc_core::sc_module,
   void EndRepeat();
   // Work of whole iterations, at once.
   void PassOver(const Work& work, Picoseconds from, Picoseconds until);
-  // What was logged of an iteration happens again.
+  // Replays a logged event of an iteration.
   void Replay(const StepLog::Event& event, Resumption& at);
-  // How far the transfer is that moves now; `ahead` knows when it will end.
+  // Advances the transfer that moves now; `ahead` knows when it will end.
   void AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumption& at);
   void ForgetIterations();
 
@@ -144,7 +144,7 @@ class TensorCore : public sc_core::sc_module,
   WorkListener* listener_ = nullptr;
   int32_t op_ = -1;
   std::vector<StepListener*> told_;  // of the next step of a kernel that polls
-  // Of a full block: what it keeps busy for how long.
+  // Busy times of a full block's units.
   Picoseconds block_total_{0}, block_mxu_{0}, block_vpu_{0}, block_xlu_{0};
   Picoseconds compute_{0};  // of the last block
 
@@ -156,7 +156,7 @@ class TensorCore : public sc_core::sc_module,
   Bytes windows_{0};
   timing::MemoryBytes moved_before_;  // by its channel
 
-  // What may repeat of it.
+  // The log of what may repeat.
   bool logging_ = false;
   size_t outermost_ = 0;  // grid dimension long enough to repeat
   // Per grid dimension, the last ones, the latest first.

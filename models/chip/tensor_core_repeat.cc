@@ -15,8 +15,7 @@ constexpr size_t kLongestLog = 1 << 14;
 // Iterations that must fit before another flow on HBM is known to end.
 constexpr int64_t kWorthwhile = 3;
 
-// By how much the rate of others may differ between a repetition and what it
-// repeats.
+// The largest difference of the others' rates between a repetition and what it repeats.
 constexpr double kNoticeable = 1e-3;
 
 constexpr Picoseconds kForever(int64_t{1} << 62);

@@ -236,7 +236,7 @@ class Causes::Walk {
   }
 
  private:
-  // What a thread's chain has in one period.
+  // Returns the sums of a stream's chain in one period.
   const Sums& PeriodOf(size_t repeated, uint32_t thread) {
     std::map<uint32_t, Sums>& known = periods_[repeated];
     const auto at = known.find(thread);

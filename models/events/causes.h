@@ -1,20 +1,20 @@
 // Why things happened when they did: the critical path of a step, without spans.
 //
-// Whatever goes on in the machine was let go by something: a kernel by the instruction before it,
-// a stream that waited by the transfer or the stream that it waited for, a transfer by the stream
-// that sent it. A cause is the last such moment of one thread of control, with what passed the
-// time since the one before it and for which operation. So each is the end of a chain that
-// reaches back to the start of the step without a gap, and the chain of what ended last is the
-// critical path: its parts add up to the step exactly.
+// Everything that happens in the machine was released by an event: a kernel by the instruction
+// before it, a stream that waited by the transfer or the stream that it waited for, a transfer by
+// the stream that sent it. A cause is the last such event of a stream or transfer, with the
+// operation, and the resource that the time since the event before went to. So each cause is the
+// end of a chain that reaches back to the start of the step without a gap. The chain of the last
+// event is the critical path: its parts add up to the step exactly.
 //
-// Threads hold their causes (Ref). Of several that could let it go a thread takes on the cause of
-// the one that did, which is the latest; chains that nothing holds any more are forgotten, so
-// there are hardly more moments than the longest of them has.
+// Streams and transfers hold their causes (Ref). A stream that is released inherits the cause chain
+// of the event that released it, the latest of several. Chains that nothing holds any more are
+// forgotten, so there are hardly more events than the longest chain has.
 //
-// Fast-forward (sim/fast_forward.h). Before the state of the machine is compared all threads get
-// causes of their own, of no length (Mark). When time moves over n periods the chain of every
-// thread since the mark leads to one of those: to the thread k' from which k came to be. It does so
-// again in each period that is passed over; Repeat notes that, and the walk back follows it.
+// Fast-forward (sim/fast_forward.h). Before the state of the machine is compared, all streams get
+// causes of their own, of no length (Mark). When time moves over n periods, the chain of every
+// stream since the mark leads to one of those: to the stream k' that k inherited from. It does so
+// again in each period that is skipped; Repeat notes that, and the walk back follows it.
 #ifndef TPUSIM_MODELS_EVENTS_CAUSES_H_
 #define TPUSIM_MODELS_EVENTS_CAUSES_H_
 
@@ -29,7 +29,7 @@
 
 namespace tpusim::events {
 
-// What passes the time.
+// The resource or latency that a part of time went to.
 enum class Spent : uint8_t {
   kMxu,      // blocks whose matrix slots are the fuller ones
   kVpu,      // blocks whose vector slots are
@@ -81,7 +81,7 @@ class Causes {
   void Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent);
   Picoseconds At(const Ref& cause) const;
 
-  // What lets others go in this moment: set by the caller.
+  // The cause of what is released in this moment: set by the caller.
   const Ref& current() const { return current_; }
   void SetCurrent(Ref cause) { current_ = std::move(cause); }
 
@@ -120,7 +120,7 @@ class Causes {
     Spent spent = Spent::kLatency;
     Picoseconds time{0};
   };
-  // Of the path to what finished last: by operation and kind, every pair once, in their order.
+  // Returns the path to what finished last: by operation and kind, every pair once, in their order.
   std::vector<Part> CriticalPath() const;
 
   int64_t moments() const { return static_cast<int64_t>(nodes_.size() - free_.size()); }

@@ -55,8 +55,7 @@ class ConditionsListener {
   ~ConditionsListener() = default;
 };
 
-// Is asked at the end of every instant in which a flow started or ended, before rates are
-// solved.
+// Called at the end of every instant in which a flow started or ended, before rates are solved.
 class SettleListener {
  public:
   virtual void InstantSettled() = 0;
@@ -88,7 +87,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   void SetSettleListener(SettleListener* listener) { settle_listener_ = listener; }
   void Visit(steady::StateVisitor& visitor) override;
 
-  // Of the flow whose listener is being called: how long a memory was what limited it.
+  // Returns for how long a memory limited the flow whose listener is being called.
   Picoseconds limited_by_memory() const { return limited_by_memory_; }
 
   // Flow starts and ends so far.

@@ -84,7 +84,7 @@ struct Completed {
   Picoseconds limited{0};  // of its time: that in which a resource of TimeLimits limited it
 };
 
-// How much work the network has done; for tests and benchmarks.
+// The work that the network has done; for tests and benchmarks.
 struct NetworkStatistics {
   uint64_t started = 0;
   uint64_t completed = 0;
@@ -111,8 +111,7 @@ class Network {
     return AddResource(std::move(name), capacity.value());
   }
 
-  // Of every flow the time is told in which this resource was the first on its way that let it go
-  // no faster.
+  // Measures for every flow the time in which this resource was the first on its route to limit it.
   void TimeLimits(ResourceId id) { resources_[id.value].times_limits = true; }
   // Flows over this resource count for what NetworkStatistics says of sharing.
   void CountSharing(ResourceId id) { resources_[id.value].counts_sharing = true; }
@@ -177,14 +176,14 @@ class Network {
   std::vector<ResourceId> TakeChanged();
   // Starts and ends of flows on a resource so far.
   uint64_t Population(ResourceId id) const { return resources_[id.value].population; }
-  // As last solved: all flows on the resource but one, units/s.
+  // Returns the last rates of all flows on the resource but one, units/s.
   double OtherRates(ResourceId id, FlowId but) const;
   // When the first of them completes, as things are; kNever if none does.
   Picoseconds NextOtherCompletion(ResourceId id, FlowId but) const;
 
-  // What is wrong with the counters, or the empty string: every unit charged by a
-  // started flow has been carried or is still to come, and no resource carried
-  // more than its capacity allowed (up to the rounding of times: 1 ps per flow).
+  // Returns what is wrong with the counters, or the empty string: every unit charged by a started
+  // flow has been carried or is still to come, and no resource carried more than its capacity
+  // allowed (up to the rounding of times: 1 ps per flow).
   std::string CheckConservation() const;
   const NetworkStatistics& statistics() const { return statistics_; }
 
@@ -194,7 +193,7 @@ class Network {
     uint32_t position = 0;  // in the resource's users
     double weight = 0;
   };
-  // What many flows and resources have is on few lines of the cache, what is asked first before
+  // Members of flows and resources are on few lines of the cache, those that are read first before
   // the rest: a large pod has thousands of both.
   struct Flow {
     uint32_t version = 0;  // of `finish`; older heap entries are dead
@@ -243,7 +242,7 @@ class Network {
     int64_t busy = 0;         // ps, up to `busy_since` if moving
     int64_t busy_since = 0;
   };
-  // What is rarely asked of a resource.
+  // Members of a resource that are rarely read.
   struct Ledger {
     std::string name;
     double reported_rate = 0;

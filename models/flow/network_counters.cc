@@ -10,7 +10,7 @@
 namespace tpusim::flow {
 namespace {
 
-// Of sums, against themselves.
+// The rounding of sums, as a share of themselves.
 constexpr double kRounding = 1e-9;
 
 double InSeconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }

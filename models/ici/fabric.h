@@ -18,7 +18,7 @@
 
 namespace tpusim::ici {
 
-// Is told between the begin and the end of every transfer's flow.
+// Called between the begin and the end of every transfer's flow.
 class FlightListener {
  public:
   virtual void FlightBegins(int32_t device, int32_t route) = 0;
@@ -28,7 +28,7 @@ class FlightListener {
   ~FlightListener() = default;
 };
 
-// What the network reaches of a device, and of all that it represents.
+// The part of a device, and of all that it represents, that the network reaches.
 class Endpoint : public sc_core::sc_module, public steady::Stateful {
  public:
   Endpoint(sc_core::sc_module_name name, int64_t multiplicity);
@@ -59,7 +59,7 @@ class Endpoint : public sc_core::sc_module, public steady::Stateful {
   flow::ResourceId hbm_resource_, vpu_resource_;
 };
 
-// What a transfer over a route does.
+// The effect of a transfer over a route.
 struct Path {
   // Each link carries it so many times, once for every equal transfer that crosses it.
   struct Crossing {
@@ -90,7 +90,7 @@ struct Path {
 class FabricInterface : public virtual sc_core::sc_interface {
  public:
   virtual const Path& PathOf(int32_t device, int32_t route) const = 0;
-  // Of the device itself or of the one that represents it.
+  // Returns the device itself or the one that represents it.
   virtual Endpoint& EndpointOf(int32_t device) = 0;
   virtual LinkInterface& LinkAt(int32_t link) = 0;
   virtual FlightListener* flights() const = 0;  // null: no listener
@@ -101,7 +101,7 @@ class Fabric : public sc_core::sc_module, public FabricInterface {
  public:
   explicit Fabric(sc_core::sc_module_name name);
 
-  // Those that were built.
+  // The links that were built.
   sc_core::sc_port<LinkInterface, 0, sc_core::SC_ZERO_OR_MORE_BOUND> links{"links"};
 
   struct Device {
@@ -109,7 +109,7 @@ class Fabric : public sc_core::sc_module, public FabricInterface {
     int32_t device_class = 0;
   };
   void AddDevice(const Device& device) { devices_.push_back(device); }
-  // Of the next route, by class of the sender.
+  // Adds the paths of the next route, by class of the sender.
   void AddRoute(std::vector<Path> paths) { paths_.push_back(std::move(paths)); }
   void SetFlightListener(FlightListener* listener) { flights_ = listener; }
 

@@ -119,7 +119,7 @@ class Router : public sc_core::sc_module,
     int64_t next = -1;       // slot of what moves once this has left
     events::Causes::Ref cause;
   };
-  // What one stream of a device sends over one route leaves in order.
+  // Transfers that one stream of a device sends over one route: they leave in order.
   struct Lane {
     int32_t device = 0;
     int32_t stream = 0;
@@ -138,11 +138,11 @@ class Router : public sc_core::sc_module,
   void Start(uint32_t slot);
   // Until what is sent over a route arrives.
   Picoseconds Latency(const Path& path, int32_t route) const;
-  // Of all equal transfers, how many reach those that the receiver represents.
+  // Returns how many of all equal transfers reach those that the receiver represents.
   int64_t TransfersTo(const Path::Receiver& receiver);
   void UseDcn(const RdmaRecord& record, const Path& path);
   void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
-  // A transfer goes on, or ends, and lets others go.
+  // Notes the time of a transfer that goes on, or ends, and releases others.
   void Spend(Pending& pending, Picoseconds end, events::Spent spent);
   uint32_t NewSlot();
 

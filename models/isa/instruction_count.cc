@@ -30,7 +30,7 @@ class Counter {
   }
 
  private:
-  // What is executed inside of `labels`.
+  // Returns the count of what is executed inside of `labels`.
   double Count(const Body& body, std::vector<int32_t>& labels) {
     double count = 0;
     for (const Instruction& instruction : body) {

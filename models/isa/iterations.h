@@ -66,7 +66,7 @@ class Iterations {
     TPUSIM_CHECK(name.iteration < count_, "an iteration that the loop does not have");
     return name.which + static_cast<int32_t>(StrideOf(kind, name.which) * name.iteration);
   }
-  // What the operation is called so many iterations later.
+  // Returns the name of the operation so many iterations later.
   int32_t Later(int32_t op, int64_t iterations) const {
     Name name = Of(NameKind::kOp, op);
     if (name.iteration >= 0) name.iteration += iterations;

@@ -1,4 +1,4 @@
-// Where in the source program an operation comes from.
+// The place in the source program that an operation comes from.
 #ifndef TPUSIM_MODELS_ISA_PLACE_H_
 #define TPUSIM_MODELS_ISA_PLACE_H_
 
@@ -16,8 +16,8 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// Of an operation. A kernel is of many lines, and counts where its matrix product is, or else where
-// its result is made.
+// The places of an operation. A kernel has many lines, and counts where its matrix product is, or
+// else where its result is made.
 struct OpPlaces {
   Place main;
   std::vector<Place> covered;  // of what does work in a fused kernel, each once, sorted

@@ -49,7 +49,7 @@
 
 namespace tpusim::steady {
 
-// What the numbers of a state mean (see above).
+// The meaning of the numbers of a state (see above).
 enum class Kind : uint8_t {
   kSame,
   kRate,       // a double that has to be the same but for its rounding
@@ -76,16 +76,17 @@ struct Snapshot {
 // nothing ends meanwhile; 0 if the states differ. Unlimited if nothing limits them.
 inline constexpr int64_t kUnlimited = INT64_MAX;
 int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
-// The same for states that are nearly the same.
+// The distance of states that are nearly the same.
 struct Recurrence {
   int64_t periods = 0;
   bool is_exact = true;  // no moment and no remainder differs
 };
 Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picoseconds tolerance);
-// How many iterations of a loop with names of their own such a period has.
+// Returns how many iterations of a loop with names of their own such a period has.
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
-// Is shown why threads of control go on (events/causes.h), which is no part of the state.
+// Visits the cause of each stream's last wake-up (events/causes.h); causes are not part of the
+// state.
 class CauseVisitor {
  public:
   virtual ~CauseVisitor() = default;
@@ -110,7 +111,7 @@ class StateVisitor {
 
   // Numbers are being written: modules have to arm their timers anew.
   bool moves() const { return later_ != nullptr; }
-  // By how much time moves.
+  // Returns the time by which the state moves.
   Picoseconds by() const { return by_; }
   bool new_names() const { return iterations_ != nullptr; }
 
@@ -124,7 +125,7 @@ class StateVisitor {
     int64_t bits = std::bit_cast<int64_t>(rate);
     Visit(Kind::kRate, bits);
   }
-  // Of something in the program.
+  // Visits the name of something in the program.
   void Named(isa::NameKind kind, int32_t& name) {
     if (iterations_ == nullptr) return Same(name);
     isa::Iterations::Name of = iterations_->Of(kind, name);
@@ -140,7 +141,7 @@ class StateVisitor {
   // True: the moment has moved along.
   bool Pending(Picoseconds& at) { return Moment(Kind::kPending, at); }
   bool Began(Picoseconds& at) { return Moment(Kind::kBegan, at); }
-  // Of what began at the moment that Began was last told.
+  // Visits what is left of what began at the moment that Began was last told.
   void Left(int64_t& left) { Visit(Kind::kLeft, left); }
   void LeftTime(int64_t& left) { Visit(Kind::kLeftTime, left); }
   void Since(int64_t& count) { Visit(Kind::kSince, count); }

@@ -76,7 +76,7 @@ class Replay {
     EndTransfer();
   }
 
-  // What the future depends on, relative to now.
+  // Observes what the future depends on, relative to now.
   void Observe(steady::Snapshot& state) {
     auto reader = steady::StateVisitor::Read(now_, std::move(state));
     pipeline_.Visit(reader);

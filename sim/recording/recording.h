@@ -1,4 +1,4 @@
-// What the recorded devices did, span by span, in little memory.
+// Stores the spans of the recorded devices in little memory.
 //
 // Spans and samples are packed, stored once for all devices that one device
 // represents, and once for all periods that repeat (replay_log.h); they become
@@ -20,7 +20,7 @@ namespace tpusim::sim {
 
 class Recording {
  public:
-  // Where spans or samples are shown: the same row of one or several devices.
+  // The row of one or several devices in which spans or samples are shown.
   using Place = uint32_t;
   Place PlaceOf(const std::vector<int32_t>& devices, Track track, int32_t lane);
   Place PlaceOf(const std::vector<int32_t>& devices, Counter counter, int32_t lane);
@@ -36,15 +36,15 @@ class Recording {
     size_t spans = 0, samples = 0;
   };
   Mark SetMark() { return {spans_.SetMark(), samples_.SetMark()}; }
-  // What was added since the mark happened `times` more times. Arrows get numbers of
-  // their own, `arrows` further each time.
+  // Repeats what was added since the mark `times` more times. Arrows get numbers of their own,
+  // `arrows` further each time.
   void Repeat(const Mark& mark, Picoseconds period, int64_t times, uint64_t arrows);
 
-  // How many take memory.
+  // Returns how many spans take memory.
   int64_t stored_spans() const { return spans_.stored(); }
   int64_t stored_samples() const { return samples_.stored(); }
 
-  // All of them: spans by end time, samples in the order of recording.
+  // Returns the whole recording: spans by end time, samples in the order of recording.
   std::vector<Span> Spans() const;
   std::vector<CounterSample> Samples() const;
 
@@ -103,7 +103,7 @@ class RecordingReader {
   Picoseconds until() const { return Picoseconds(until_); }
 
  private:
-  // Those from `from_` until then. False: there are more than the limit.
+  // Reads those from `from_` until then. False: there are more than the limit.
   bool Read(int64_t until, int64_t limit, std::vector<Span>& spans,
             std::vector<CounterSample>& samples);
 

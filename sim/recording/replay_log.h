@@ -21,7 +21,7 @@
 
 namespace tpusim::sim {
 
-// What is added to times and to the numbers of arrows in a repetition.
+// The shift of times and of the numbers of arrows in a repetition.
 struct ReplayShift {
   int64_t time = 0;
   uint64_t arrows = 0;

@@ -89,7 +89,8 @@ class Search {
     return program_.program_of_device[chip * per_chip_ + index];
   }
 
-  // What a turn must preserve, but for the names of programs: clocks, and the rates of the links
+  // Colors what a turn must preserve, but for the names of programs: clocks, and the rates of the
+  // links
   // around a chip in any order.
   void ColorChips(const Impairments& impairments) {
     std::vector<int64_t> devices(program_.programs.size(), 0);
@@ -197,7 +198,7 @@ class Orbits {
 
   const std::vector<int64_t>& first() const { return first_; }
   const std::vector<int32_t>& view() const { return view_; }
-  // By view, what leads from the first member; 0 is the identity and has no tables.
+  // Returns by view what leads from the first member; 0 is the identity and has no tables.
   const std::vector<Relabeling>& relabelings() const { return relabelings_; }
 
  private:

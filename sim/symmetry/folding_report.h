@@ -1,4 +1,4 @@
-// What was folded, and how exact that is.
+// Reports what was folded, and how exact that is.
 #ifndef TPUSIM_SIM_SYMMETRY_FOLDING_REPORT_H_
 #define TPUSIM_SIM_SYMMETRY_FOLDING_REPORT_H_
 
@@ -10,7 +10,7 @@
 
 namespace tpusim::sim {
 
-// What was told apart, and why (symmetry/symmetry.h).
+// The classes that were told apart, and why (symmetry/symmetry.h).
 struct FoldingReport {
   struct Step {
     std::string reason;
@@ -18,15 +18,16 @@ struct FoldingReport {
   };
   bool is_approximate = false;
   int64_t device_classes = 0;
-  // All but the last met a set of routes that splits a class, or were of coarser classes.
+  // Simulations; all but the last met a set of routes that splits a class, or were of coarser
+  // classes.
   int64_t simulations = 1;
   std::vector<Step> steps;
-  // Of an approximate folding, by how much the step differs from that of coarser classes.
+  // The difference of an approximate folding's step to that of coarser classes.
   Picoseconds ignored_skew{0};
   // The part of the time of transfers that others on the same links took.
   double link_sharing = 0;
-  // By so much at most the step differs from that of every device and pass by itself (simulate.h).
-  // Zero: it is the same.
+  // The bound of the difference to the step of every device and pass by itself (simulate.h). Zero:
+  // it is the same.
   Picoseconds error_bound{0};
 };
 

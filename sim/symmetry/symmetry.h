@@ -63,7 +63,8 @@ class Symmetry {
            const Impairments& impairments, bool folds, const std::vector<int32_t>& recorded = {});
 
   const Classes& classes() const { return classes_; }
-  // All that transfers can be sent on: allowed, or what is under way has to be watched.
+  // Returns the routes that transfers can be sent on: allowed, or what is under way has to be
+  // watched.
   const RouteSet& all() const { return all_; }
   // Transfers on these routes together get the same rates within every class.
   bool Allows(const RouteSet& set) const;

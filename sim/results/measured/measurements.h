@@ -24,7 +24,7 @@ inline constexpr std::string_view kStepTime = "step time";
 
 enum class Role { kCalibration, kValidation, kUpperBound };
 
-// What a category of XProf takes of a step.
+// The time of a category of XProf in a step.
 struct CategoryTime {
   std::string name;
   Picoseconds time;
@@ -36,7 +36,7 @@ struct Measurement {
   std::string workload;  // relative to the file
   std::string quantity;  // "step time", or a kind of collective: the time of one
   Picoseconds measured;
-  // Of one device, as the source counts them: what its model FLOP rate means; 0: not said.
+  // FLOPs of one device, as the source counts them: what its model FLOP rate means; 0: not said.
   double model_flops = 0;
   std::vector<CategoryTime> categories;  // of a step (step_categories.h); empty: not measured
   Bytes peak_hbm{0};                     // of one device; 0: not measured
@@ -68,7 +68,7 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& json);
 struct Outcome {
   Measurement measurement;
   Picoseconds simulated;
-  // Of the report, for steps of models.
+  // HBM of the report, for steps of models.
   Bytes peak_hbm{0}, usable_hbm{0};
   FlopsPerSecond peak_flops_per_second{0};
   PathTimes critical_path{};

@@ -198,7 +198,7 @@ class ProfileSums {
   }
 
  private:
-  // Of all executions; the picoseconds of many hours are no whole number of 64 bits.
+  // The sum of all executions; the picoseconds of many hours are no whole number of 64 bits.
   struct Sum {
     ProfiledOp op;
     double count = 0, time = 0;
@@ -210,7 +210,8 @@ class ProfileSums {
   int64_t gaps_ = 0;
 };
 
-// Of a folder those of the newest run: jax.profiler writes into plugins/profile/TIME.
+// Returns the files of a profile; of a folder those of the newest run: jax.profiler writes into
+// plugins/profile/TIME.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {

@@ -18,7 +18,7 @@
 namespace tpusim::results {
 namespace {
 
-// What the main streams executed, named as in a profile, a mean of all devices as there.
+// Returns what the main streams executed, named as in a profile, a mean of all devices as there.
 std::vector<ProfiledOp> SimulatedOps(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   std::vector<ProfiledOp> ops;
   for (size_t i = 0; i < info.ops.size(); ++i) {

@@ -59,7 +59,7 @@ void AddErrors(const std::vector<Outcome>& outcomes, size_t width,
   for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
 }
 
-// By reason: which measurements of which chip wait for it.
+// Adds lines by reason: which measurements of which chip wait for it.
 void AddPending(const std::vector<Pending>& pending, size_t width,
                 std::vector<std::string>& lines) {
   if (pending.empty()) return;

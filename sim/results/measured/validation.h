@@ -13,7 +13,8 @@
 
 namespace tpusim::results {
 
-// What the report of the workload says of the measurement. Error: the report has no such quantity.
+// Returns what the report of the workload says of the measurement. Error: the report has no such
+// quantity.
 absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement);
 
 // Tables of the rows and of mean absolute errors by chip, kind and role, and what is

@@ -177,7 +177,8 @@ class Aligner {
     return kernel;
   }
 
-  // Those that the other program does not have and that `chosen` takes, longest first.
+  // Returns the entries that the other program does not have and that `chosen` takes, longest
+  // first.
   template <typename Chosen>
   std::vector<AlignedKernel> Only(size_t side, const Chosen& chosen) const {
     std::vector<AlignedKernel> kernels;

@@ -57,14 +57,14 @@ struct KindTotals {
 struct AlignedPlace {
   isa::Place place;
   Both<PartTimes> times;
-  // What only one of the programs has.
+  // Kernels that only one of the programs has.
   Both<std::vector<AlignedKernel>> kernels;  // longest first
   // Empty where both run the same.
   Both<std::vector<AlignedCollective>> collectives;
   Picoseconds Change() const { return times[1].Sum() - times[0].Sum(); }
 };
 
-// What is in HBM when a program needs most of it.
+// The contents of HBM when a program needs most of it.
 struct AlignedMemory {
   std::string owner;  // "arguments", "saved activations", ...
   isa::Place place;
@@ -90,7 +90,7 @@ struct Compared {
   std::string problem;
 };
 
-// What makes a place. Where the time is asked for by scope alone, lines of it are one place.
+// The parts of a place. Where the time is asked for by scope alone, lines of it are one place.
 enum class AlignBy { kScopeAndSource, kScope, kSource };
 
 Alignment Align(const Both<const Report*>& reports, const Both<std::string>& labels,

@@ -29,7 +29,7 @@ std::string TimeChange(const Both<Picoseconds>& times) {
   return SignedTimeText(times[1] - times[0]);
 }
 
-// Of a column in which most is equal.
+// Returns the text of a column in which most is equal.
 std::string IfChanged(Picoseconds change) {
   return change == Picoseconds(0) ? "" : SignedTimeText(change);
 }
@@ -54,7 +54,8 @@ std::string PlaceText(const Place& place) {
   return place.scope.empty() ? std::string(kNoSource) : place.scope;
 }
 
-// Of a place that is told beside another one: ":12" in the same file, its scope on the same line.
+// Returns the text of a place beside another one: ":12" in the same file, its scope on the same
+// line.
 std::string TextBeside(const Place& place, const Place& other) {
   const auto file = [](const Place& p) { return p.source.substr(0, p.source.find_last_of(':')); };
   if (place.source.empty() || place.source == other.source) {

@@ -45,7 +45,7 @@ std::string ComputeReason(const Report& a, const Report& b) {
   return fmt::format("{} -> {}", FlopsText(a.flops), FlopsText(b.flops));
 }
 
-// How far simulations like this one were from measurements.
+// Describes how far simulations like this one were from measurements.
 std::string ErrorText(const ErrorBar& bar) {
   if (bar.rows == 0) return "-";
   return fmt::format("{}, worst {:+.1f}%", PercentText(bar.mean), 100 * bar.worst);

@@ -17,7 +17,7 @@ struct SpentRow {
   std::string_view text, key;
   Binding binding;
 };
-// By events::Spent.
+// Rows by events::Spent.
 constexpr std::array<SpentRow, events::kSpentKinds> kRows = {{
     {"MXU", "mxu", Binding::kCompute},
     {"VPU", "vpu", Binding::kCompute},

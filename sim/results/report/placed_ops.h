@@ -1,5 +1,5 @@
-// What a device executed, operation by operation, with where in the source program it comes from:
-// what the alignment of two compilers' work (alignment.h) is made of. Not in the report file.
+// Lists what a device executed, operation by operation, with its place in the source program: the
+// input of the alignment of two compilers' work (alignment.h). Not in the report file.
 //
 // All time of the main stream belongs to one of these, or is idle. A wait belongs to the transfer
 // that is waited for, and so does what starts that.
@@ -19,8 +19,8 @@
 
 namespace tpusim::results {
 
-// What takes the time: a kernel computes, a collective is waited for, a copy moves or only
-// reorders, and the rest launches and branches.
+// The part of the step that an operation belongs to: a kernel computes, a collective is waited for,
+// a copy moves or only reorders, and the rest launches and branches.
 enum class OpPart { kKernel, kCollective, kCopy, kRest };
 inline constexpr std::array kOpParts = {OpPart::kKernel, OpPart::kCollective, OpPart::kCopy,
                                         OpPart::kRest};
@@ -36,7 +36,7 @@ struct PlacedOp {
   int32_t collective = -1;       // index into PlacedProgram::collectives
 };
 
-// How a collective runs, all but for how often and how long.
+// The way a collective runs, without how often and how long.
 struct PlacedCollective {
   std::string kind, algorithm;
   Bytes bytes{0};  // V of one execution

@@ -354,7 +354,7 @@ class Writer {
       std::visit([&, key = name](const auto& v) { to[key] = v; }, value);
     }
   }
-  // Of which a pod has tens of thousands: AppendLinks.
+  // Leaves the links to AppendLinks: a pod has tens of thousands of them.
   static void Write(Json& to, const std::vector<LinkReport>& /*links*/) { to = Json::array(); }
 
   Json& to_;

@@ -33,7 +33,7 @@ Spent SpentIn(const isa::ProgramInfo& info, const sim::Timeline& timeline, int32
   return {t.count, t.main, t.main_busy, waits ? t.main - t.main_busy : Picoseconds(0)};
 }
 
-// Of a wait, what for; "" for other operations.
+// Returns the kind that a wait is for; "" for other operations.
 std::string ExposedKind(const isa::ProgramInfo& info, int32_t op) {
   const int32_t transfer = isa::WaitsFor(info, op);
   if (transfer < 0) return "";
@@ -168,7 +168,7 @@ class ScopeLines {
   }
 
  private:
-  // What is one line.
+  // The key of a row.
   struct Part {
     size_t first = 0, end = 0;  // rows; a scope and all inside
     bool alone = false;         // without those inside

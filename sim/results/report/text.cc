@@ -98,7 +98,7 @@ std::string RowText(const Columns& table, size_t row, const std::vector<size_t>&
   return line;
 }
 
-// Which columns stand side by side: all, or as many as fit behind the first one.
+// Returns the columns that stand side by side: all, or as many as fit behind the first one.
 std::vector<std::vector<size_t>> Blocks(const Columns& table, size_t total, size_t width) {
   std::vector<std::vector<size_t>> blocks = {{0}};
   if (total <= width) {

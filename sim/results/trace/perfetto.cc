@@ -20,7 +20,7 @@ namespace pb = ::tpusim::perfetto;
 // that its state was cleared, which only its first packet does.
 constexpr uint32_t kSequence = 1;
 
-// For estimates: the sizes in train steps of 30 layers.
+// Sizes for estimates: those of train steps of 30 layers.
 constexpr int64_t kBytesPerSlice = 75;
 constexpr int64_t kBytesPerSample = 28;
 
@@ -113,7 +113,7 @@ class Encoder {
     for (const Event& e : events_) WriteEvent(e);
   }
 
-  // What was written and not taken yet.
+  // Returns what was written and not taken yet.
   std::string& bytes() { return bytes_; }
 
  private:

@@ -7,7 +7,7 @@
 //
 // Perfetto wants the begin of an arrow before its end in the file, also where both are at one
 // moment, so an arrow can leave or arrive at the end of its slice, too: a flight takes the
-// arrow of its start and hands on to its done where it ends.
+// arrow of its start and passes it to its done where it ends.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_ARROWS_H_
 #define TPUSIM_SIM_RESULTS_TRACE_TRACE_ARROWS_H_
 
@@ -56,7 +56,7 @@ class FlightMatcher {
   void Draw(const sim::Span& span, TraceSlice& slice);
 
  private:
-  // Of one operation on one device; executions so far.
+  // Flights of one operation on one device; executions so far.
   struct Flights {
     int64_t starts = 0, flights = 0, dones = 0;
     int64_t whole = -1;        // executions that have all three, once all are counted

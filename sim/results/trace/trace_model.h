@@ -21,7 +21,7 @@
 
 namespace tpusim::results {
 
-// How much a slice says about its operation.
+// The detail of a slice about its operation.
 enum class SliceDetail {
   kNone,       // steps, scopes
   kWork,       // a part of an operation: its name, bytes, grid step
@@ -66,8 +66,8 @@ struct TraceModel {
 
 constexpr int64_t TraceNanoseconds(Picoseconds t) { return t.value() / 1000; }
 
-// What a reader of the trace must find. A damaged Perfetto trace mostly loads
-// without complaint, so only counting tells.
+// Totals that a reader of the trace must find. A damaged Perfetto trace mostly loads without
+// complaint, so only counting tells.
 struct TrackTotals {
   std::string path;  // "chip 0 (0,0)/HBM DMA 2"
   int64_t slices = 0;

@@ -18,7 +18,7 @@ namespace tpusim::results {
 // Up to so many, devices are seen without a summary.
 inline constexpr size_t kFewDevices = 8;
 
-// What the main stream of one device does.
+// Summarises the main stream of one device.
 class PodSummary {
  public:
   struct Slice {
@@ -29,7 +29,7 @@ class PodSummary {
   PodSummary(const isa::ProgramInfo& info, Picoseconds gap) : info_(&info), gap_(gap) {}
   // Operations by start; those that contain others say nothing.
   void Add(const sim::Span& op);
-  // By start; one after the other.
+  // Returns slices by start; one after the other.
   const std::vector<Slice>& slices() const { return slices_; }
 
  private:

@@ -1,4 +1,4 @@
-// How the spans of a device become slices of tracks, one row at a time.
+// Turns the spans of a device into slices of tracks, one row at a time.
 //
 // A row is what the spans of one kind have in common: "HBM DMA", "ICI x+". Everything
 // here takes spans by start, the outer of nested ones first, and keeps only what is open,
@@ -41,7 +41,7 @@ enum Rank : int32_t {
   kLinkUtilization,
   kLiveHbm = kLinkUtilization + configs::kDirections,
   kOtherMemories,  // bandwidth and live bytes of each
-  // By owner, so the last.
+  // Ranks of counters by owner, so the last.
   kOwnedHbm = kOtherMemories + 2 * (static_cast<int32_t>(configs::kRatedSpaces.size()) - 1),
   kRanks = kOwnedHbm + 64,
 };
@@ -90,7 +90,7 @@ class ScopeNester {
   };
   // Operations of one stream.
   void Add(const isa::ProgramInfo& info, const sim::Span& op);
-  // All slices; the names are those of names().
+  // Returns the slices; the names are those of names().
   std::vector<Slice> Finish();
   const std::vector<std::string>& names() const { return names_; }
 
@@ -116,7 +116,7 @@ class ScopeNester {
   std::map<std::string, int32_t> name_ids_;
 };
 
-// Of a counter's samples those that a reader sees: changes, one per nanosecond.
+// Keeps the samples of a counter that a reader sees: changes, one per nanosecond.
 class SampleFilter {
  public:
   // Samples of whole nanoseconds, which come in order of time.

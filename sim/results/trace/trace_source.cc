@@ -142,7 +142,7 @@ void TraceSource::MergeRings() {
   }
 }
 
-// Those of rings among the others, by start.
+// Adds the slices of rings among the others, by start.
 void TraceSource::AddSlices(Row& row, const Device& device) {
   const auto add_merged = [&](Picoseconds until) {
     for (; row.next_merged < row.merged.size(); ++row.next_merged) {

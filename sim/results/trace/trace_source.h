@@ -31,19 +31,19 @@ namespace tpusim::results {
 
 inline constexpr Picoseconds kEndOfTime{std::numeric_limits<int64_t>::max()};
 
-// Of every device, as JAX prints it: "TPU_5(process=0,(1,1,0,0))".
+// Returns the name of every device, as JAX prints it: "TPU_5(process=0,(1,1,0,0))".
 std::vector<std::string> JaxNames(const configs::Config& config);
 
 class TraceSource {
  public:
-  // All must outlive it.
+  // The arguments must outlive it.
   TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
               const sim::Timeline& timeline);
 
   // Reads for the first time. Error (internal): spans that end before they start, unknown
   // operations, arrows that arrive before they left.
   absl::Status Open();
-  // How many will come, of samples at most.
+  // Returns how many slices will come, and samples at most.
   int64_t slices() const { return slice_count_; }
   int64_t samples() const { return sample_count_; }
   // The next window, in model(). False: there is none.
