@@ -31,7 +31,7 @@ void TorusSteps(benchmark::State& state) {
         const int neighbour[4] = {(x + 1) % kSide * kSide + y, (x + kSide - 1) % kSide * kSide + y,
                                   x * kSide + (y + 1) % kSide, x * kSide + (y + kSide - 1) % kSide};
         for (int d = 0; d < 4; ++d) {
-          const Use uses[] = {
+          const ResourceUse uses[] = {
               {hbm[chip], 1}, {link[chip * 4 + d], 1}, {hbm[neighbour[d]], 1}};
           net.Start(Picoseconds(now), 1e6, kInf, uses, flows++);
         }
@@ -52,7 +52,7 @@ void StaggeredQueues(benchmark::State& state) {
   std::vector<ResourceId> hbm;
   uint64_t serial = 0;
   auto start = [&](Picoseconds now, uint64_t chip) {
-    const Use uses[] = {{hbm[chip], 1}};
+    const ResourceUse uses[] = {{hbm[chip], 1}};
     net.Start(now, 1000.0 + static_cast<double>(serial++ % 97), 200e9, uses, chip);
   };
   for (int chip = 0; chip < chips; ++chip) hbm.push_back(net.AddResource("hbm", 819e9));
@@ -75,7 +75,7 @@ void OneBigComponent(benchmark::State& state) {
   const ResourceId nic = net.AddResource("nic", 25e9);
   uint64_t serial = 0;
   auto start = [&](Picoseconds now) {
-    const Use uses[] = {{nic, 1}};
+    const ResourceUse uses[] = {{nic, 1}};
     net.Start(now, 1000.0 + static_cast<double>(serial++ % 97), kInf, uses, 0);
   };
   for (int i = 0; i < state.range(0); ++i) start(Picoseconds(i));

@@ -14,21 +14,21 @@
 namespace tpusim::configs {
 namespace {
 
-constexpr Range kBytes = {1, 1e15};
-constexpr Range kRate = {1, 1e18};
-constexpr Range kRateOrNone = {0, 1e18};
-constexpr Range kClock = {1e6, 1e11};
-constexpr Range kFlops = {1e6, 1e19};
-constexpr Range kTime = {0, 1e9};  // up to a second
-constexpr Range kShare = {0.01, 1};
-constexpr Range kPasses = {0.01, 1000};
-constexpr Range kCyclesOrNone = {0, 1e6};
-constexpr Range kPerCycle = {0.001, 1e6};
+constexpr ValueRange kBytes = {1, 1e15};
+constexpr ValueRange kRate = {1, 1e18};
+constexpr ValueRange kRateOrNone = {0, 1e18};
+constexpr ValueRange kClock = {1e6, 1e11};
+constexpr ValueRange kFlops = {1e6, 1e19};
+constexpr ValueRange kTime = {0, 1e9};  // up to a second
+constexpr ValueRange kShare = {0.01, 1};
+constexpr ValueRange kPasses = {0.01, 1000};
+constexpr ValueRange kCyclesOrNone = {0, 1e6};
+constexpr ValueRange kPerCycle = {0.001, 1e6};
 
 #define ROW TPUSIM_PARAMETER
 
 std::vector<Parameter> MakeTable() {
-  using enum Work;
+  using enum MachineWork;
   return {
       // clang-format off
       ROW("chip.tensor_cores", "count", kCount, tensor_cores, "TensorCores per chip"),
@@ -105,7 +105,7 @@ std::vector<Parameter> MakeTable() {
 }
 #undef ROW
 
-// Parameters that a chip file may leave out, and what holds then.
+// Parameters that a chip file may leave out, and their values then.
 constexpr std::pair<const char*, const char*> kFallbacks[] = {
     {"chip.cmem.bytes_per_second", "0"},
     {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},

@@ -22,7 +22,7 @@ namespace tpusim::configs {
 
 // Work that a program may ask of the machine. A parameter that only some work reads has no effect
 // on a program without it.
-enum class Work {
+enum class MachineWork {
   kProducts,  // of matrices
   kBf16Products,
   kF32Products,
@@ -62,12 +62,12 @@ struct Parameter {
   bool integer = false;
   double (*get)(const ChipParams&) = nullptr;  // in `unit`
   void (*set)(ChipParams&, double) = nullptr;
-  std::vector<Work> read_by = {};  // all of it; none: every program does
-  // The value where a file does not have it: a number, or the path of the parameter whose value it
-  // takes. Empty: files must have it.
+  std::vector<MachineWork> read_by = {};  // all of it; none: every program does
+  // The value if a file leaves the parameter out: a number, or the path of the parameter whose
+  // value it takes. Empty: files must have it.
   std::string fallback = {};
-  // Words of a parameter whose values are words: they are numbered from 0. Of kFlagUnit: false and
-  // true; others have none.
+  // The words of a parameter whose values are words, numbered from 0; kFlagUnit has false and true,
+  // other units have none.
   std::vector<std::string> words = {};
 };
 
@@ -78,7 +78,7 @@ inline bool IsPolicy(const Parameter& parameter) {
   return parameter.path.starts_with(kPolicyPrefix);
 }
 
-// In the order of chip.h; then those of the compiler in the order of policy.h.
+// The table in the order of chip.h, then the values of the compiler in the order of policy.h.
 const std::vector<Parameter>& ChipParameters();
 std::vector<Parameter> PolicyParameters();  // only these, for that table
 std::vector<std::string> ParameterPaths();
@@ -86,20 +86,18 @@ std::vector<std::string> ParameterPaths();
 // Why there is no such parameter: the nearest that there is, or that it was one without effect.
 std::string NoParameterText(std::string_view path);
 
-// Null when there is none.
+// Returns the parameter with this path, or null.
 const Parameter* FindParameter(std::string_view path);
 
-// Checks range and integrality, then writes. The message names path, value,
-// range and unit.
+// Checks range and integrality, then writes. The message names path, value, range and unit.
 absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* chip);
 
-// Formats a value like the JSON files: a number, or a word.
+// Returns the value as the JSON files write it: a number, or a word.
 std::string FormatValue(const Parameter& parameter, double value);
 // The number of a word; nothing if the parameter has no such word.
 std::optional<double> ValueOfWord(const Parameter& parameter, std::string_view text);
 
-// The shortest text that reads back as the same number; integers that fit a
-// line in full.
+// The shortest text that reads back as the same number; integers that fit a line in full.
 std::string FormatNumber(double value);
 
 }  // namespace tpusim::configs

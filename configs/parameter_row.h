@@ -1,5 +1,5 @@
-// Binds a row of a table of parameters to a member of ChipParams, for the files that hold
-// such tables (chip_schema.cc, policy_schema.cc).
+// TPUSIM_PARAMETER binds a row of a table of parameters to a member of ChipParams, for the files
+// that hold such tables (chip_schema.cc, policy_schema.cc).
 #ifndef TPUSIM_CONFIGS_PARAMETER_ROW_H_
 #define TPUSIM_CONFIGS_PARAMETER_ROW_H_
 
@@ -43,13 +43,13 @@ void FromNumber(double number, Quantity<Tag, Rep>* v) {
 template <typename T>
 constexpr bool kIsInteger = std::is_integral_v<T> || std::is_enum_v<T> || std::is_same_v<T, Bytes>;
 
-struct Range {
+struct ValueRange {
   double minimum;
   double maximum;
 };
-inline constexpr Range kCount = {1, 1 << 20};
-inline constexpr Range kCountOrNone = {0, 1 << 20};
-inline constexpr Range kBytesOrNone = {0, 1e15};
+inline constexpr ValueRange kCount = {1, 1 << 20};
+inline constexpr ValueRange kCountOrNone = {0, 1 << 20};
+inline constexpr ValueRange kBytesOrNone = {0, 1e15};
 
 // The work that reads the parameter stands at the end, unless every program does.
 #define TPUSIM_PARAMETER(path, unit, range, member, description, ...)                  \

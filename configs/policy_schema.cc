@@ -5,14 +5,14 @@
 namespace tpusim::configs {
 namespace {
 
-constexpr Range kFlag = {0, 1};
-constexpr Range kBytesOrMinusOne = {-1, 1e18};
-constexpr Range kPercent = {1, 100};
-constexpr Range kSomeBytes = {1, 1e15};
-constexpr Range kFactor = {0, 1e6};
-constexpr Range kShareOfAll = {0, 1};
-constexpr Range kProducts = {1, 4096};
-constexpr Range kOperations = {0, 1e4};
+constexpr ValueRange kFlag = {0, 1};
+constexpr ValueRange kBytesOrMinusOne = {-1, 1e18};
+constexpr ValueRange kPercent = {1, 100};
+constexpr ValueRange kSomeBytes = {1, 1e15};
+constexpr ValueRange kFactor = {0, 1e6};
+constexpr ValueRange kShareOfAll = {0, 1};
+constexpr ValueRange kProducts = {1, 4096};
+constexpr ValueRange kOperations = {0, 1e4};
 
 }  // namespace
 

@@ -5,12 +5,12 @@
 namespace tpusim::configs {
 namespace {
 
-// A unit as the chip files write it, and the scale of its prefixes.
-struct Unit {
+// A unit of the chip files: how it is written, and how its prefixes scale.
+struct PrefixedUnit {
   std::string_view unit, symbol;
   bool binary = false;  // Ki, Mi, ... as well
 };
-constexpr Unit kUnits[] = {{"bytes", "B", true},
+constexpr PrefixedUnit kUnits[] = {{"bytes", "B", true},
                            {"bytes_per_second", "B/s", true},
                            {"flops_per_second", "FLOP/s"},
                            {"hertz", "Hz"}};
@@ -32,7 +32,7 @@ std::optional<double> FactorOf(std::string_view suffix, std::string_view unit) {
     }
     return std::nullopt;
   }
-  for (const Unit& known : kUnits) {
+  for (const PrefixedUnit& known : kUnits) {
     if (known.unit != unit || !suffix.ends_with(known.symbol)) continue;
     const std::string_view prefix = suffix.substr(0, suffix.size() - known.symbol.size());
     for (const Scale& scale : kDecimal) {

@@ -19,13 +19,13 @@ namespace {
 
 using chip::Stream;
 
-struct Node {
+struct WaitingStream {
   int32_t device = 0;
   const Stream* stream = nullptr;
-  bool operator==(const Node&) const = default;
+  bool operator==(const WaitingStream&) const = default;
 };
 
-// Finds the streams of a program that raise each flag, and by what.
+// The streams of a program that raise flags, with the instruction that does.
 class Raisers {
  public:
   Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
@@ -86,23 +86,23 @@ class Explainer {
       : pod_(pod), program_(program), raisers_(static_cast<size_t>(pod.devices())) {}
 
   absl::Status Run() {
-    std::optional<Node> first;
+    std::optional<WaitingStream> first;
     int64_t stuck = 0;
     // Every device is told of, also where another was simulated in its place.
     for (int32_t d = 0; d < pod_.devices(); ++d) {
       for (const auto& stream : pod_.device(d).streams()) {
         if (stream->finished()) continue;
         ++stuck;
-        if (!first) first = Node{d, stream.get()};
+        if (!first) first = WaitingStream{d, stream.get()};
       }
     }
     if (!first) return absl::OkStatus();
 
-    std::vector<Node> chain = {*first};
+    std::vector<WaitingStream> chain = {*first};
     std::vector<std::string> lines;
     for (;;) {
       std::string why;
-      const std::optional<Node> next = Follow(chain.back(), why);
+      const std::optional<WaitingStream> next = Follow(chain.back(), why);
       lines.push_back(std::move(why));
       if (!next) break;
       const auto known = std::find(chain.begin(), chain.end(), *next);
@@ -118,7 +118,7 @@ class Explainer {
   }
 
  private:
-  std::string Describe(const Node& node) const {
+  std::string Describe(const WaitingStream& node) const {
     std::string text =
         fmt::format("device {} {}", node.device, chip::StreamName(node.stream->ref().id));
     if (const int32_t op = node.stream->op(); op >= 0) {
@@ -127,8 +127,8 @@ class Explainer {
     return text;
   }
 
-  // Returns the stream that would have to act for this one to continue, and why.
-  std::optional<Node> Follow(const Node& node, std::string& why) {
+  // Returns the stream that would have to act before this one goes on, and why.
+  std::optional<WaitingStream> Follow(const WaitingStream& node, std::string& why) {
     const Stream& stream = *node.stream;
     const std::string who = Describe(node);
     switch (stream.blocked()) {
@@ -136,7 +136,7 @@ class Explainer {
         const int32_t flag = stream.blocked_on();
         why = fmt::format("{} waits for flag {} to reach {} (it is {})", who, flag,
                           stream.blocked_count(), pod_.device(node.device).flags().count(flag));
-        std::optional<Node> finished;
+        std::optional<WaitingStream> finished;
         for (int32_t d = 0; d < pod_.devices(); ++d) {
           const Raisers& raisers = RaisersOf(d);
           for (const auto& other : pod_.device(d).streams()) {
@@ -144,9 +144,9 @@ class Explainer {
             if (!other->finished()) {
               why +=
                   fmt::format(", which device {} {} raises", d, chip::StreamName(other->ref().id));
-              return Node{d, other.get()};
+              return WaitingStream{d, other.get()};
             }
-            if (!finished) finished = Node{d, other.get()};
+            if (!finished) finished = WaitingStream{d, other.get()};
           }
         }
         if (finished) {
@@ -164,7 +164,7 @@ class Explainer {
           if (!other->Holds(token)) continue;
           why += fmt::format(", which device {} {} works on", node.device,
                              chip::StreamName(other->ref().id));
-          return Node{node.device, other.get()};
+          return WaitingStream{node.device, other.get()};
         }
         return std::nullopt;
       }

@@ -14,11 +14,11 @@ namespace {
 
 // Passes with which one is compared: a steady state may take several.
 constexpr size_t kCompared = 4;
-// Passes that are examined in any case, and entries of a loop.
+// So many passes are examined in any case, and a loop so many times when it is entered.
 constexpr int64_t kFirstPasses = 8;
 constexpr int64_t kFirstEntries = 8;
 
-// The part of a period by which moments may differ that count as the same: a millionth.
+// Moments may differ by a millionth of a period and count as the same.
 constexpr int64_t kPartsPerPeriod = 1'000'000;
 // The bound on the error of the step counts so many tolerances for each period that is passed over:
 // where transfers share a resource, a difference between two passes can grow before it fades. In
@@ -63,17 +63,17 @@ void FastForward::Collect(const sc_core::sc_object& object) {
   }
 }
 
-FastForward::Loop& FastForward::Find(const isa::Loop& loop) {
+FastForward::WatchedLoop& FastForward::Find(const isa::Loop& loop) {
   // The programs of all devices share iterations.
   if (loop.iterations == nullptr) return loops_[loop.body.get()];
-  Loop& found = loops_[loop.iterations.get()];
+  WatchedLoop& found = loops_[loop.iterations.get()];
   found.iterations = loop.iterations.get();
   return found;
 }
 
 void FastForward::PassBegins(const chip::Stream& stream, const isa::Loop& of) {
   if (of.iterations != nullptr && names_matter_) return;
-  Loop& loop = Find(of);
+  WatchedLoop& loop = Find(of);
   const int64_t executed = faults_.counted();
   if (loop.stream == nullptr) {
     loop.stream = &stream;
@@ -95,11 +95,11 @@ void FastForward::PassBegins(const chip::Stream& stream, const isa::Loop& of) {
 }
 
 void FastForward::LoopEnds(const chip::Stream& stream, const isa::Loop& of) {
-  Loop& loop = Find(of);
+  WatchedLoop& loop = Find(of);
   if (loop.stream == &stream) End(loop);
 }
 
-void FastForward::End(Loop& loop) {
+void FastForward::End(WatchedLoop& loop) {
   std::erase(begun_, &loop);
   loop.stream = nullptr;
   loop.passes = 0;
@@ -124,7 +124,7 @@ void FastForward::Look() {
   }
   std::shared_ptr<Seen> plain;  // without iterations
   bool moved = false;
-  for (Loop* loop : std::exchange(due_, {})) {
+  for (WatchedLoop* loop : std::exchange(due_, {})) {
     loop->due = false;
     if (loop->stream == nullptr) continue;  // it ended in the instant
     // What was seen now is no more after time has moved.
@@ -172,13 +172,13 @@ void FastForward::Forget(std::shared_ptr<Seen>& seen) {
   seen.reset();
 }
 
-void FastForward::ForgetAll(Loop& loop) {
+void FastForward::ForgetAll(WatchedLoop& loop) {
   remembered_ -= static_cast<int64_t>(loop.seen.size());
   for (std::shared_ptr<Seen>& seen : loop.seen) Forget(seen);
   loop.seen.clear();
 }
 
-bool FastForward::Move(Loop& loop, const Seen& now) {
+bool FastForward::Move(WatchedLoop& loop, const Seen& now) {
   for (const std::shared_ptr<Seen>& before : loop.seen) {
     const Picoseconds period = now.state.at - before->state.at;
     const Picoseconds tolerance =

@@ -19,7 +19,7 @@
 // be the same to the picosecond. What that can amount to is added up (tolerated).
 //
 // Of one loop that many devices run at once, the passes of the first stream that entered
-// it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
+// it are examined. A look costs as much as the pod has state, so looks become rarer in
 // loops that find no steady state, and in those that found none when they were last entered.
 // What looks at short passes may cost together is limited (look_budget.h).
 #ifndef TPUSIM_SIM_FAST_FORWARD_H_
@@ -57,7 +57,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void PassBegins(const chip::Stream& stream, const isa::Loop& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Loop& loop) override;
 
-  // Tolerates differences after so many events, by the count of `faults`. At first never.
+  // Tolerates states that are nearly the same once `faults` has counted so many events; at first
+  // never.
   void TolerateAfter(int64_t events) { exact_events_ = events; }
   // A bound on the error of the step time: ten millionths of all time that was passed over between
   // states that were not exactly the same. Zero: the step time is exact.
@@ -65,7 +66,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   // Returns how often time was moved.
   int64_t moves() const { return moves_; }
-  // Why the simulation was stopped.
+  // The passes that would have made the step too long, if the simulation was stopped for them.
   const std::optional<PassesAhead>& ahead() const { return ahead_; }
 
  private:
@@ -76,7 +77,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     Recorder::Mark mark;
     std::shared_ptr<events::Causes::Marks> causes;  // null: they are not kept
   };
-  struct Loop {
+  struct WatchedLoop {
     const chip::Stream* stream = nullptr;         // the first that entered it; null: none is in it
     int64_t passes = 0;                           // since then, or since time was moved
     bool due = false;                             // a pass has begun in this instant
@@ -89,15 +90,15 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   void end_of_elaboration() override;
   void Collect(const sc_core::sc_object& object);
-  Loop& Find(const isa::Loop& loop);
-  void End(Loop& loop);
+  WatchedLoop& Find(const isa::Loop& loop);
+  void End(WatchedLoop& loop);
   void Look();
   std::shared_ptr<Seen> See(const isa::Iterations* iterations);
   void Visit(steady::StateVisitor& visitor);
-  // True: time has been moved.
-  bool Move(Loop& loop, const Seen& now);
+  // Moves time if the state recurs; returns whether it has.
+  bool Move(WatchedLoop& loop, const Seen& now);
   void Forget(std::shared_ptr<Seen>& seen);
-  void ForgetAll(Loop& loop);
+  void ForgetAll(WatchedLoop& loop);
   void ForgetLoops();
 
   sc_core::sc_module& pod_;
@@ -109,9 +110,9 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   Picoseconds tolerated_{0};
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;
-  std::unordered_map<const void*, Loop> loops_;  // looked up, never iterated over
-  std::vector<Loop*> begun_;                     // that some stream is in
-  std::vector<Loop*> due_;                       // in the order in which they were told
+  std::unordered_map<const void*, WatchedLoop> loops_;  // looked up, never iterated over
+  std::vector<WatchedLoop*> begun_;                     // that some stream is in
+  std::vector<WatchedLoop*> due_;                       // in the order in which they were told
   int64_t remembered_ = 0;                       // by all loops
   int64_t moves_ = 0;
   LookBudget budget_;

@@ -39,9 +39,9 @@ constexpr int64_t kEventsPerInstruction = 8;
 constexpr double kFinerFactor = 1.25;
 constexpr int kDevices = 0, kGroups = 1;  // levels; those above are rounds of refinement
 
-// The error bound as parts of the step (docs/models.md, Symmetry). Members of a
-// class differ in how they share links, and in how long they wait for others. `sharing`: the part of
-// the time of transfers that others on the same links took.
+// Bounds on the distance of the step from the exact one, as parts of it (docs/models.md, Symmetry).
+// Members of a class differ in how they share links, and in how long they wait for others.
+// `sharing` is the part of the time of transfers that others on the same links took.
 //   - Classes of devices alone were off by up to 2.5 % at a sharing of 0.42, by 1.5 % at 0.53, by
 //     0.2 % at 0.04, and by 0.01 % where transfers share no links. Around degraded links all members
 //     of a class are slowed by what slows one: up to 2.7 % with little sharing, 4 % at 0.37.
@@ -66,7 +66,7 @@ struct Limits {
   }
 };
 
-// Returns limits of as many events in all as exact_under.
+// Returns limits for as many events in all as exact_under.
 Limits Budget(const SimulationOptions& options) {
   return {std::min(options.max_events, options.exact_under), options.exact_under};
 }
@@ -104,7 +104,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateClasses(const Run& run, const Cl
   timeline.folding.error_bound = pod.tolerated();
   timeline.critical_path = causes.CriticalPath();
   Picoseconds path(0);
-  for (const events::Causes::Part& part : timeline.critical_path) path += part.time;
+  for (const events::Causes::PathPart& part : timeline.critical_path) path += part.time;
   TPUSIM_CHECK(timeline.critical_path.empty() || path == timeline.step_time,
                fmt::format("the critical path takes {} of the {} ps of the step", path.value(),
                            timeline.step_time.value()));
@@ -146,7 +146,7 @@ absl::StatusOr<Timeline> SimulateExact(const Run& run, Symmetry& symmetry, int64
   return SimulateExact(run, all, always, symmetry, before);
 }
 
-// Simulates coarser classes, level by level.
+// The error of coarser classes, level by level.
 class Approximation {
  public:
   Approximation(const Run& run, const Symmetry& exact)
@@ -173,7 +173,7 @@ class Approximation {
  private:
   // Returns how far the step may be from the exact one, as a part of it.
   double Bound() const;
-  // Returns what tells the classes apart.
+  // Returns what distinguishes the classes.
   std::string Means() const;
   // Simulates a finer level. Beyond `limits`, or at a circle of waits, what there is stands.
   void Add(int level, Limits& limits);

@@ -1,4 +1,4 @@
-// The record of one simulated step.
+// The timeline: the record of one simulated step.
 //
 // Totals of every device and, of the devices that the user wants to see, a recording
 // of their spans (recording.h).
@@ -49,8 +49,8 @@ struct OpTotals {
   // Parts of the exposed time: the main stream waits for this collective, or for another transfer.
   Picoseconds waited{0};
   Picoseconds behind{0};
-  // Time of the main stream, without the operations inside of this one: over all operations
-  // intervals that do not overlap. Of it, that in which a compute slot was busy.
+  // Time of the main stream, without the operations inside of this one, so that the intervals of
+  // all operations do not overlap; and the part of it in which a compute slot was busy.
   Picoseconds main{0};
   Picoseconds main_busy{0};
 
@@ -66,7 +66,7 @@ struct OpTotals {
   }
 };
 
-// Totals of an operation, the mean of all devices.
+// The mean totals of an operation over all devices.
 struct MeanOpTotals {
   double count = 0;
   Picoseconds main{0};
@@ -98,7 +98,7 @@ struct Timeline {
   std::vector<MeanOpTotals> mean_ops;               // over all devices, likewise
   std::vector<Cover> covers;                        // of the critical device, every pair once
   std::vector<CollectiveKindTotals> kinds;          // likewise, by name
-  std::vector<events::Causes::Part> critical_path;  // of the pod; adds up to the step
+  std::vector<events::Causes::PathPart> critical_path;  // of the pod; adds up to the step
   Recording recording;                              // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
   std::vector<int32_t> class_of;  // by device; empty: not known

@@ -43,7 +43,7 @@ flow::FlowId Dma::FlowOn(const Served& served, const Rated& memory) {
   return bulk.rate > 0 ? bulk.flow : served.flow;
 }
 
-void Dma::Issue(int32_t index, const Transfer& transfer) {
+void Dma::Issue(int32_t index, const DmaTransfer& transfer) {
   channels_[index].state.Issue(events::Now(), transfer);
   Serve(index);
 }
@@ -88,7 +88,7 @@ void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds
   for (const Rated& memory : rated_) {
     const auto amount = static_cast<double>(moved.In(memory.space).value());
     if (amount == 0) continue;
-    const std::array<flow::Use, 1> uses = {{{memory.resource, 1}}};
+    const std::array<flow::ResourceUse, 1> uses = {{{memory.resource, 1}}};
     Served::Bulk& bulk = served.bulk.In(memory.space);
     bulk.rate = amount / ToSeconds(period);
     bulk.flow = fluid_.Start(amount * static_cast<double>(times), bulk.rate, uses, this,
@@ -180,7 +180,7 @@ void Dma::StartFlow(int32_t index) {
   served.flows += Counts(first.transfer);
 }
 
-uint64_t Dma::Counts(const Transfer& transfer) {
+uint64_t Dma::Counts(const DmaTransfer& transfer) {
   uint64_t memories = 0;
   for (const isa::MemorySpace space : configs::kRatedSpaces) {
     memories += static_cast<uint64_t>(transfer.accessed.In(space) > Bytes(0));
@@ -188,8 +188,8 @@ uint64_t Dma::Counts(const Transfer& transfer) {
   return memories;
 }
 
-flow::FlowId Dma::Start(int32_t index, double bytes, const Transfer& transfer) {
-  std::array<flow::Use, configs::kRatedSpaces.size()> uses;
+flow::FlowId Dma::Start(int32_t index, double bytes, const DmaTransfer& transfer) {
+  std::array<flow::ResourceUse, configs::kRatedSpaces.size()> uses;
   size_t count = 0;
   for (const Rated& memory : rated_) {
     const Bytes accessed = transfer.accessed.In(memory.space);
@@ -211,7 +211,7 @@ void Dma::DelayEnded(uint64_t channel) {
 void Dma::FlowEnded(uint64_t index) {
   Served& served = channels_[index];
   const Picoseconds now = events::Now(), began = served.state.began();
-  const Transfer done = served.state.End(now);
+  const DmaTransfer done = served.state.End(now);
   served.ended += done.accessed;
   served.flows += Counts(done);
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, began, now, done.bytes,

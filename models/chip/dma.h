@@ -1,10 +1,9 @@
 // The DMA engine of a device: transfers between its memories.
 //
-// Every stream that moves data has a channel (timing/dma_channel.h): bandwidth is shared
-// between streams, not between the DMAs that one stream happens to have outstanding.
-// Alone in HBM a flow takes TransferTime(bytes, HBM rate); flows of other channels, of
-// links and of the host share HBM with it. What accesses another
-// memory with a rate takes from its rate too
+// Every stream that moves data has a channel (timing/dma_channel.h): bandwidth is shared between
+// streams, not between the DMAs that one stream happens to have outstanding. Alone in HBM a flow
+// takes TransferTime(bytes, HBM rate); flows of other channels, of links and of the host share HBM
+// with it. What accesses another memory with a rate takes from its rate too
 // (timing/memory_bytes.h).
 #ifndef TPUSIM_MODELS_CHIP_DMA_H_
 #define TPUSIM_MODELS_CHIP_DMA_H_
@@ -33,13 +32,13 @@ class Dma : public sc_core::sc_module,
             public events::DelayListener,
             public steady::Stateful {
  public:
-  // Makes an engine with a channel for each stream of the device.
+  // Builds a channel for each stream of the device.
   Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
       size_t channels, events::Probe& probe);
 
   sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as configs::kMemories
 
-  void Issue(int32_t channel, const Transfer& transfer) override;
+  void Issue(int32_t channel, const DmaTransfer& transfer) override;
   void VisitAlone(int32_t channel, steady::StateVisitor& visitor) override;
   bool CanSuspend(int32_t channel) const override;
   Channel Suspend(int32_t channel) override;
@@ -73,14 +72,14 @@ class Dma : public sc_core::sc_module,
   }
 
  private:
-  // The transfer that a channel serves.
+  // A channel with its flows in the machine.
   struct Served {
     explicit Served(const configs::DmaParams& params) : state(params) {}
 
     Channel state;
     bool delayed = false;       // the first transfer waits until its data may begin
     flow::FlowId flow{~0U, 0};  // the moving one, or the last
-    // In place of all transfers that repeat, one flow on each memory.
+    // A flow on one memory that replaces all transfers of steps that repeat.
     struct Bulk {
       flow::FlowId flow{~0U, 0};
       double rate = 0;  // 0: none
@@ -95,14 +94,14 @@ class Dma : public sc_core::sc_module,
     flow::ResourceId resource;
   };
   void end_of_elaboration() override;
-  // On one of the memories, the channel's flow.
+  // Returns the channel's flow on one of the memories.
   static flow::FlowId FlowOn(const Served& served, const Rated& memory);
   void VisitChannel(Served& served, steady::StateVisitor& visitor);
   void Serve(int32_t channel);
   void StartFlow(int32_t channel);  // of the first transfer
-  flow::FlowId Start(int32_t channel, double bytes, const Transfer& transfer);
+  flow::FlowId Start(int32_t channel, double bytes, const DmaTransfer& transfer);
   // Returns how many memories count the starts and ends of the transfer's flow.
-  static uint64_t Counts(const Transfer& transfer);
+  static uint64_t Counts(const DmaTransfer& transfer);
 
   events::Fluid& fluid_;
   const configs::ChipParams& params_;

@@ -1,5 +1,5 @@
-// Interface of a device's DMA engine: transfers between its memories, and for the TensorCore one
-// flow for all transfers of steps that repeat.
+// Interfaces of the DMA engine of a device: transfers between its memories, and for the TensorCore
+// one flow in place of all transfers of steps that repeat.
 #ifndef TPUSIM_MODELS_CHIP_DMA_INTERFACE_H_
 #define TPUSIM_MODELS_CHIP_DMA_INTERFACE_H_
 
@@ -15,7 +15,7 @@
 
 namespace tpusim::chip {
 
-struct Transfer : timing::Transfer {
+struct DmaTransfer : timing::Transfer {
   TransferListener* listener = nullptr;  // is told the transfer's number
   int32_t op = -1;                       // for the probe
 
@@ -26,20 +26,20 @@ struct Transfer : timing::Transfer {
   }
 };
 
-using Channel = timing::DmaChannel<Transfer>;
+using Channel = timing::DmaChannel<DmaTransfer>;
 
 class DmaInterface : public virtual sc_core::sc_interface {
  public:
-  virtual void Issue(int32_t channel, const Transfer& transfer) = 0;
+  virtual void Issue(int32_t channel, const DmaTransfer& transfer) = 0;
 };
 
-// Interface for a TensorCore that summarises transfers that repeat as one flow per memory
+// Interface for a TensorCore that replaces transfers that repeat by one flow per memory
 // (tensor_core.h).
 class BulkDmaInterface : public DmaInterface {
  public:
   // Shows the state of a channel and how much of its moving transfer is left.
   virtual void VisitAlone(int32_t channel, steady::StateVisitor& visitor) = 0;
-  // False if the first transfer ends at this moment, which has to be seen first.
+  // Returns false if the first transfer ends at this moment, which has to be seen first.
   virtual bool CanSuspend(int32_t channel) const = 0;
   // Takes everything out of the channel, as it is now.
   virtual Channel Suspend(int32_t channel) = 0;
@@ -47,17 +47,17 @@ class BulkDmaInterface : public DmaInterface {
   // that much to give.
   virtual void BeginBulk(int32_t channel, const timing::MemoryBytes& moved, Picoseconds period,
                          int64_t times) = 0;
-  // Whether the flow is slowed by more than this share.
+  // Returns whether the flows are slower than was asked for by more than `share`.
   virtual bool BulkIsSlowed(int32_t channel, double share) = 0;
   // `moved`: by the transfers that the flows stood for.
   virtual void EndBulk(int32_t channel, const timing::MemoryShares& moved) = 0;
   // Goes on with `state`, as it is now.
   virtual void Resume(int32_t channel, const Channel& state) = 0;
 
-  // Returns the bytes of the transfers that have ended, by memory.
+  // Returns the bytes that all transfers so far accessed, by memory.
   virtual const timing::MemoryBytes& Ended(int32_t channel) const = 0;
   virtual void AddEnded(int32_t channel, const timing::MemoryBytes& bytes) = 0;
-  // Returns the units carried by all rated memories together, as the rates below.
+  // Returns the bytes that all rated memories together have carried.
   virtual double Carried() = 0;
   // Starts and ends of flows on the memories that are not the channel's.
   virtual uint64_t OtherPopulation(int32_t channel) const = 0;

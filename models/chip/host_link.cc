@@ -35,13 +35,13 @@ void HostLink::DelayEnded(uint64_t slot) {
   const HostTransfer& transfer = pending_[slot].transfer;
   const double sharers =
       static_cast<double>(transfer.multiplicity) / static_cast<double>(multiplicity_);
-  const std::array<flow::Use, 2> uses = {
+  const std::array<flow::ResourceUse, 2> uses = {
       {{transfer.dma.to_host ? to_host_ : from_host_, sharers}, {transfer.hbm, 1.0}}};
   fluid_.Start(static_cast<double>(transfer.dma.bytes.value()), rate_, uses, this, slot);
 }
 
 void HostLink::FlowEnded(uint64_t slot) {
-  const Pending done = pending_[slot];
+  const PendingHostTransfer done = pending_[slot];
   const HostTransfer& transfer = done.transfer;
   free_.push_back(static_cast<uint32_t>(slot));
   transfer.probe->HostTransferEnded(transfer.op, transfer.dma.to_host, done.began,
@@ -50,7 +50,7 @@ void HostLink::FlowEnded(uint64_t slot) {
 }
 
 void HostLink::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
-  Pending& pending = pending_[slot];
+  PendingHostTransfer& pending = pending_[slot];
   visitor.Same(pending.transfer.hbm.value);
   visitor.Same(pending.transfer.dma.to_host);
   visitor.Same(pending.transfer.dma.bytes);

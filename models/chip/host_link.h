@@ -1,8 +1,7 @@
-// The PCIe link of a chip to its host: one resource per direction, shared by the
-// chip's devices. A transfer takes the link's latency and then flows through
-// PCIe and the device's HBM at once. Host memory itself is not a bottleneck.
-// Transfers to other slices cross it too, on their way to the network card
-// (models/ici/router.h).
+// The PCIe link of a chip to its host: one resource per direction, shared by the chip's devices. A
+// transfer takes the link's latency and then flows through PCIe and the device's HBM at once. Host
+// memory itself is not a bottleneck. Transfers to other slices cross it too, on their way to the
+// network card (models/ici/router.h).
 #ifndef TPUSIM_MODELS_CHIP_HOST_LINK_H_
 #define TPUSIM_MODELS_CHIP_HOST_LINK_H_
 
@@ -46,7 +45,7 @@ class HostLink : public sc_core::sc_module,
   }
 
  private:
-  struct Pending {
+  struct PendingHostTransfer {
     HostTransfer transfer;
     Picoseconds began;
   };
@@ -57,7 +56,7 @@ class HostLink : public sc_core::sc_module,
   const int64_t multiplicity_;
   const flow::ResourceId to_host_;
   const flow::ResourceId from_host_;
-  std::vector<Pending> pending_;
+  std::vector<PendingHostTransfer> pending_;
   std::vector<uint32_t> free_;
   events::DelayQueue delays_;
 };

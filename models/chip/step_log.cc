@@ -5,7 +5,7 @@
 namespace tpusim::chip {
 
 void StepLog::Shift(Picoseconds by) {
-  for (Entry& entry : entries_) {
+  for (LogEntry& entry : entries_) {
     entry.at += by;
     entry.iteration.origin += by;
   }
@@ -20,18 +20,18 @@ void StepLog::DropBefore(size_t entry) {
   unused_ = 0;
 }
 
-Picoseconds StepLog::ComputeUntil(const Iteration& iteration, Picoseconds from,
+Picoseconds StepLog::ComputeUntil(const LoggedIteration& iteration, Picoseconds from,
                                   Picoseconds now) const {
   const int64_t whole = (now - from).value() / iteration.period.value();
   Picoseconds compute = iteration.work.compute * whole;
   from += iteration.period * whole;
   for (size_t i = iteration.begin; i < iteration.end; ++i) {
-    const Entry& entry = At(i);
+    const LogEntry& entry = At(i);
     const Picoseconds at = from + (entry.at - iteration.origin);
     if (at >= now) break;
-    if (entry.kind == Kind::kBlockBegan) {
+    if (entry.kind == EventKind::kBlockBegan) {
       compute += std::min(entry.compute, now - at);
-    } else if (entry.kind == Kind::kRepeated) {
+    } else if (entry.kind == EventKind::kRepeated) {
       const Picoseconds end = at + entry.iteration.period * entry.times;
       compute += ComputeUntil(entry.iteration, at, std::min(now, end));
     }
@@ -39,7 +39,7 @@ Picoseconds StepLog::ComputeUntil(const Iteration& iteration, Picoseconds from,
   return compute;
 }
 
-StepLog::Cursor::Cursor(const StepLog& log, const Iteration& iteration, Picoseconds from)
+StepLog::Cursor::Cursor(const StepLog& log, const LoggedIteration& iteration, Picoseconds from)
     : log_(log) {
   levels_.push_back({iteration, from, -1, iteration.begin});
 }
@@ -47,7 +47,7 @@ StepLog::Cursor::Cursor(const StepLog& log, const Iteration& iteration, Picoseco
 std::optional<StepLog::Event> StepLog::Cursor::Next(Picoseconds until, bool everything) {
   for (;;) {
     Level& level = levels_.back();
-    const Iteration& iteration = level.iteration;
+    const LoggedIteration& iteration = level.iteration;
     if (level.next == iteration.end) {
       if (level.left == 0) {
         levels_.pop_back();
@@ -58,20 +58,20 @@ std::optional<StepLog::Event> StepLog::Cursor::Next(Picoseconds until, bool ever
       level.next = iteration.begin;
       continue;
     }
-    const Entry& entry = log_.At(level.next);
+    const LogEntry& entry = log_.At(level.next);
     const Picoseconds at = level.from + (entry.at - iteration.origin);
     if (at > until) return std::nullopt;
     ++level.next;
-    if (entry.kind != Kind::kRepeated) {
-      return Event{entry.kind, at, Picoseconds(0), 0, Work()};
+    if (entry.kind != EventKind::kRepeated) {
+      return Event{entry.kind, at, Picoseconds(0), 0, StepWork()};
     }
-    const Iteration& inner = entry.iteration;
+    const LoggedIteration& inner = entry.iteration;
     const int64_t whole =
         everything ? 0 : std::min(entry.times, (until - at).value() / inner.period.value());
     const Picoseconds from = at + inner.period * whole;
     if (whole < entry.times) levels_.push_back({inner, from, entry.times - whole - 1, inner.begin});
     if (whole > 0) {
-      return Event{Kind::kRepeated, from, inner.period * whole, inner.steps * whole,
+      return Event{EventKind::kRepeated, from, inner.period * whole, inner.steps * whole,
                    inner.work * whole};
     }
   }

@@ -1,11 +1,10 @@
-// Logs the steps of the kernel that ran last, so that they can be replayed for the steps that
-// repeat them.
+// A log of the latest steps of a kernel, to be replayed for the steps that repeat them.
 //
 // An entry is a moment: a block began, a step or a transfer ended. Where steps were not
 // executed because they repeated others, one entry is there for all of them and points at
 // the entries that they repeated, which come before it.
 //
-// An Iteration names the entries of one pass through what repeats: those after its
+// A LoggedIteration names the entries of one pass through what repeats: those after its
 // origin, up to and with the end of its last step. A Cursor walks through
 // iteration after iteration as if each had been logged.
 #ifndef TPUSIM_MODELS_CHIP_STEP_LOG_H_
@@ -21,70 +20,71 @@
 
 namespace tpusim::chip {
 
-// The units that steps keep busy, and the bytes that they move.
-struct Work {
+// The work of steps: busy time of units, and bytes.
+struct StepWork {
   Picoseconds mxu{0}, vpu{0}, xlu{0};
   Picoseconds compute{0};     // the longer of the first two, block by block
   timing::MemoryBytes moved;  // by transfers that ended
   Picoseconds steps{0};       // from their begins to their ends
 
-  friend Work operator+(const Work& a, const Work& b) {
+  friend StepWork operator+(const StepWork& a, const StepWork& b) {
     return {a.mxu + b.mxu,         a.vpu + b.vpu,     a.xlu + b.xlu,
             a.compute + b.compute, a.moved + b.moved, a.steps + b.steps};
   }
-  friend Work operator-(const Work& a, const Work& b) { return a + b * -1; }
-  friend Work operator*(const Work& a, int64_t n) {
+  friend StepWork operator-(const StepWork& a, const StepWork& b) { return a + b * -1; }
+  friend StepWork operator*(const StepWork& a, int64_t n) {
     return {a.mxu * n, a.vpu * n, a.xlu * n, a.compute * n, a.moved * n, a.steps * n};
   }
 };
 
 class StepLog {
  public:
-  enum class Kind { kBlockBegan, kStepEnded, kTransferEnded, kRepeated };
-  struct Iteration {
+  enum class EventKind { kBlockBegan, kStepEnded, kTransferEnded, kRepeated };
+  struct LoggedIteration {
     size_t begin = 0, end = 0;  // entries
     Picoseconds origin;         // where the first begins
     Picoseconds period;
     int64_t steps = 0;
-    Work work;  // of each
+    StepWork work;  // of each
   };
   struct Event {
-    Kind kind = Kind::kStepEnded;
+    EventKind kind = EventKind::kStepEnded;
     Picoseconds at;
-    // The time that passed until `at`, of kRepeated.
+    // kRepeated: the time up to `at`.
     Picoseconds duration{0};
     int64_t steps = 0;
-    Work work;
+    StepWork work;
   };
 
   // Entries are counted from the first ever, also those that have been dropped.
   size_t size() const { return dropped_ + entries_.size(); }
   size_t kept() const { return entries_.size() - unused_; }
   void DropBefore(size_t entry);
-  // Shifts all of it to a later time.
+  // Moves all entries to later times.
   void Shift(Picoseconds by);
-  void Add(Kind kind, Picoseconds at, Picoseconds compute = Picoseconds(0)) {
+  void Add(EventKind kind, Picoseconds at, Picoseconds compute = Picoseconds(0)) {
     entries_.push_back({kind, at, compute, 0, {}});
   }
-  // From `at` on, `times` iterations like this one.
-  void AddRepeated(Picoseconds at, const Iteration& iteration, int64_t times) {
-    entries_.push_back({Kind::kRepeated, at, Picoseconds(0), times, iteration});
+  // Adds one entry for `times` iterations like this one, from `at` on.
+  void AddRepeated(Picoseconds at, const LoggedIteration& iteration, int64_t times) {
+    entries_.push_back({EventKind::kRepeated, at, Picoseconds(0), times, iteration});
   }
 
   // Compute of the iterations that follow each other from `from` on, until `now`.
-  Picoseconds ComputeUntil(const Iteration& iteration, Picoseconds from, Picoseconds now) const;
+  Picoseconds ComputeUntil(const LoggedIteration& iteration, Picoseconds from,
+                           Picoseconds now) const;
 
   // Walks through endless iterations, the first of which starts at `from`.
   class Cursor {
    public:
-    Cursor(const StepLog& log, const Iteration& iteration, Picoseconds from);
+    Cursor(const StepLog& log, const LoggedIteration& iteration, Picoseconds from);
     // The next event if it is not after `until`. Repeated iterations inside that
     // end by then are one event, unless everything is asked for.
     std::optional<Event> Next(Picoseconds until, bool everything);
 
    private:
     struct Level {
-      Iteration iteration;
+      LoggedIteration iteration;
       Picoseconds from;  // of the running one
       int64_t left = 0;  // iterations after it; -1 = endless
       size_t next = 0;   // entry
@@ -94,16 +94,16 @@ class StepLog {
   };
 
  private:
-  struct Entry {
-    Kind kind = Kind::kStepEnded;
+  struct LogEntry {
+    EventKind kind = EventKind::kStepEnded;
     Picoseconds at;
     Picoseconds compute;
     int64_t times = 0;
-    Iteration iteration;
+    LoggedIteration iteration;
   };
-  const Entry& At(size_t entry) const { return entries_[entry - dropped_]; }
+  const LogEntry& At(size_t entry) const { return entries_[entry - dropped_]; }
 
-  std::vector<Entry> entries_;
+  std::vector<LogEntry> entries_;
   size_t unused_ = 0;   // of them, the first
   size_t dropped_ = 0;  // before them
 };

@@ -119,7 +119,7 @@ void Stream::Visit(steady::StateVisitor& visitor) {
     visitor.Iteration(queued.in);
   }
   visitor.Same(static_cast<int64_t>(frames_.size()));
-  for (Frame& frame : frames_) {
+  for (BodyFrame& frame : frames_) {
     visitor.Same(frame.body);
     visitor.Same(static_cast<int64_t>(frame.next));
     visitor.Began(frame.entered);
@@ -151,7 +151,7 @@ void Stream::Run() {
   timed_ = false;
   for (;;) {
     while (!frames_.empty()) {
-      Frame& frame = frames_.back();
+      BodyFrame& frame = frames_.back();
       if (frame.next == frame.body->size()) {
         if (frame.repeats == 0) {
           if (frame.told) context_.loops->LoopEnds(*this, *frame.loop);
@@ -224,7 +224,7 @@ bool Stream::Execute(const isa::Kernel& kernel) {
 }
 
 bool Stream::Execute(const isa::Dma& copy) {
-  Transfer transfer;
+  DmaTransfer transfer;
   transfer.write = timing::IsWrite(copy);
   transfer.bytes = copy.bytes;
   transfer.accessed = timing::AccessedBy(copy);

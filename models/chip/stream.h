@@ -1,12 +1,10 @@
-// A stream: the control that walks through a program and asks the machine's
-// servers for work.
+// A stream: the control that walks through a program and asks the machine's servers for work.
 //
-// It executes bodies one after the other, each a list of instructions with loops
-// and branches, with a stack of program counters. Bookkeeping instructions take
-// no time and run on in one go; an instruction that takes time leaves the stream
-// asleep until the server that does it calls back. Waking takes one delta cycle,
-// so that streams never run inside each other and the order of callbacks cannot
-// matter.
+// It executes bodies one after the other, each a list of instructions with loops and branches, with
+// a stack of program counters. Bookkeeping instructions take no time and run on in one go; an
+// instruction that takes time leaves the stream asleep until the server that does it calls back.
+// Waking takes one delta cycle, so that streams never run inside each other and the order of
+// callbacks cannot matter.
 //
 // The main stream of a device, tensor_core[0], is given its program at time 0;
 // every other stream gets bodies from Start instructions.
@@ -73,7 +71,7 @@ class Stream : public sc_core::sc_module,
   const events::StreamRef& ref() const override { return ref_; }
   int64_t retired() const { return retired_; }
 
-  // Why the stream sleeps, for the report of a deadlock.
+  // The reason why the stream sleeps, for the report of a deadlock.
   enum class Blocked { kNo, kWork, kFlag, kToken, kStep };
   bool finished() const { return frames_.empty() && queue_.empty(); }
   Blocked blocked() const { return blocked_; }
@@ -91,7 +89,7 @@ class Stream : public sc_core::sc_module,
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
-  struct Frame {
+  struct BodyFrame {
     const isa::Body* body = nullptr;
     size_t next = 0;
     int64_t repeats = 0;              // left after this pass
@@ -110,11 +108,11 @@ class Stream : public sc_core::sc_module,
     if (!std::exchange(ready_, true)) context_.ready.Push(this);
   }
   void Spend(Picoseconds end, events::Spent spent);
-  // The stream releases others.
+  // Makes the stream's cause that of what it releases.
   void TellCause() {
     if (context_.causes != nullptr) context_.causes->SetCurrent(cause_);
   }
-  // True: go on with the next instruction; false: sleep (or fail).
+  // Each returns true to continue with the next instruction, false to sleep (or fail).
   bool Execute(const isa::Block& block);
   bool Execute(const isa::Kernel& kernel);
   bool Execute(const isa::Dma& dma);
@@ -135,7 +133,7 @@ class Stream : public sc_core::sc_module,
   bool Fail(absl::Status status);
   bool Change(isa::MemorySpace space, int32_t buffer, bool alloc);
   void Enter(const isa::Body& body, const isa::Iteration& in);
-  // In which the instruction is that is being executed.
+  // Returns the iteration of the instruction that is being executed.
   const isa::Iteration& in() const { return frames_.back().in; }
   void WakeAfter(Picoseconds delay);
 
@@ -143,13 +141,13 @@ class Stream : public sc_core::sc_module,
   const events::StreamRef ref_;
   sc_core::sc_event wake_;
   std::deque<Queued> queue_;
-  std::vector<Frame> frames_;
+  std::vector<BodyFrame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
   int32_t awaited_ = -1;       // token; -1: another stream waits for none of this one's
   bool active_ = false;        // a body of the queue is being executed
   events::Causes::Ref cause_;  // why it is where it is
-  // The time before bytes move of a transfer that it waits for, and what moves them.
+  // The latency of the awaited transfer before bytes move, and the resource that moves them.
   Picoseconds start_latency_{0};
   events::Spent moved_by_ = events::Spent::kHbm;
   bool ready_ = false;  // in the queue of those

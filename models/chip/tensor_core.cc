@@ -90,7 +90,7 @@ Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
   vpu->Occupy(at, vpu_time);
   xlu->Occupy(at, xlu_time);
   compute_ = std::max(mxu_time, vpu_time);
-  work_ = work_ + Work{mxu_time, vpu_time, xlu_time, compute_, {}, total};
+  work_ = work_ + StepWork{mxu_time, vpu_time, xlu_time, compute_, {}, total};
   probe_.BlockBegan(op_, step, at, mxu_time, vpu_time);
   return total;
 }
@@ -102,7 +102,7 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
   Measure(block, ToTime(timing::TimeBlock(params_, block).total, params_.clock));
   phase_ = Phase::kBlock;
   kernel_ = nullptr;
-  work_ = Work();
+  work_ = StepWork();
   SetTimer(Begin(-1, 1, events::Now()));
 }
 
@@ -118,7 +118,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   kernel_began_ = events::Now();
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
   pipeline_.Reset(kernel);
-  work_ = Work();
+  work_ = StepWork();
   moved_before_ = dma->Ended(channel);
   unsteady_.reset();
   logging_ = false;
@@ -163,8 +163,8 @@ void TensorCore::TellStep(StepListener* listener) {
 
 void TensorCore::ForgetStep(StepListener* listener) { std::erase(told_, listener); }
 
-Transfer TensorCore::Complete(const timing::Transfer& transfer) {
-  Transfer complete{transfer};
+DmaTransfer TensorCore::Complete(const timing::Transfer& transfer) {
+  DmaTransfer complete{transfer};
   complete.listener = this;
   complete.op = op_;
   return complete;
@@ -206,11 +206,11 @@ void TensorCore::TryStep() {
     for (StepListener* listener : std::exchange(told_, {})) listener->StepBegan();
   }
   SetTimer(Begin(pipeline_.step(), pipeline_.Fraction(), events::Now()));
-  if (logging_) log_.Add(StepLog::Kind::kBlockBegan, events::Now(), compute_);
+  if (logging_) log_.Add(StepLog::EventKind::kBlockBegan, events::Now(), compute_);
 }
 
 void TensorCore::EndStep() {
-  if (logging_) log_.Add(StepLog::Kind::kStepEnded, events::Now());
+  if (logging_) log_.Add(StepLog::EventKind::kStepEnded, events::Now());
   const bool more = pipeline_.EndStep();
   IssueTransfers();
   if (!more) {
@@ -233,7 +233,7 @@ void TensorCore::TryEnd() {
 }
 
 void TensorCore::TransferEnded(uint64_t number) {
-  if (logging_) log_.Add(StepLog::Kind::kTransferEnded, events::Now());
+  if (logging_) log_.Add(StepLog::EventKind::kTransferEnded, events::Now());
   pipeline_.EndTransfer(number);
   if (phase_ == Phase::kWaitData) TryStep();
   if (phase_ == Phase::kDrain) TryEnd();

@@ -4,17 +4,16 @@
 // each, and the core for as long as the fullest takes. A kernel is the pipeline
 // of timing/kernel_steps.h. Which work is asked for and when is the business of a stream.
 //
-// Steps that repeat are not executed one by one. At the start of every iteration
-// of a grid dimension the core compares what its future depends on, relative to
-// now, with the iterations before: the pipeline, the outstanding transfers, and what
-// else uses HBM at which rate. Equal states mean that what comes will be like what
-// has been since, up to the boundary of the dimension and for as long as no other flow
-// on HBM starts, ends or changes its rate. (The chain of latencies in kernels of very
-// short steps takes two steps to come back to where it was.) So the core sleeps until
-// then, while a flow takes from HBM what an iteration took on average. When it ends,
-// or when conditions change in its midst, what was logged of the iteration
-// (step_log.h) says where the pipeline stands: the step, how far the moving
-// transfer is, what waits. The core goes on from there, step by step.
+// Steps that repeat are not executed one by one. At the start of every iteration of a grid
+// dimension the core compares what its future depends on, relative to now, with the iterations
+// before: the pipeline, the outstanding transfers, and what else uses HBM at which rate. Equal
+// states mean that what comes will be like what has been since, up to the boundary of the dimension
+// and for as long as no other flow on HBM starts, ends or changes its rate. (The chain of latencies
+// in kernels of very short steps takes two steps to come back to where it was.) So the core sleeps
+// until then, while a flow takes from HBM what an iteration took on average. When it ends, or when
+// conditions change in its midst, what was logged of the iteration (step_log.h) says where the
+// pipeline stands: the step, how far the moving transfer is, what waits. The core goes on from
+// there, step by step.
 //
 // Alone this takes as long as with every step. In company it does too, but that the
 // others see an average where there were transfers and gaps. A flow that shares HBM with the
@@ -84,21 +83,21 @@ class TensorCore : public sc_core::sc_module,
     int64_t step = -1;
     Picoseconds at;
     size_t log = 0;  // entries before it
-    Work work;       // of the kernel so far
+    StepWork work;       // of the kernel so far
     uint64_t others = 0;
     double others_rate = 0;
     double carried = 0;  // by HBM
     steady::Snapshot state;
   };
   struct Repeat {
-    StepLog::Iteration iteration;
+    StepLog::LoggedIteration iteration;
     int64_t times = 0;
     Picoseconds began;
     uint64_t others = 0;
     double others_rate = 0;  // on average
     Channel channel;         // as it was when the repetition began
   };
-  // The state of the core when steps that repeat have ended, while it is computed.
+  // The state of the core at the end of steps that repeat, while it is restored.
   struct Resumption {
     void AddMoved(const timing::MemoryBytes& accessed);
     void AddMoved(const timing::Transfer& transfer, double bytes);
@@ -116,7 +115,7 @@ class TensorCore : public sc_core::sc_module,
   void Measure(const isa::Block& block, Picoseconds total);
   // A block, or a fraction of one, that starts at `at`. Returns how long it takes.
   Picoseconds Begin(int64_t step, double fraction, Picoseconds at);
-  Transfer Complete(const timing::Transfer& transfer);
+  DmaTransfer Complete(const timing::Transfer& transfer);
   void IssueTransfers();
   void TryStep();
   void EndStep();
@@ -127,10 +126,10 @@ class TensorCore : public sc_core::sc_module,
   bool BeginRepeat(const Boundary& before, const Boundary& now, int64_t times);
   void EndRepeat();
   // Work of whole iterations, at once.
-  void PassOver(const Work& work, Picoseconds from, Picoseconds until);
-  // Replays a logged event of an iteration.
+  void PassOver(const StepWork& work, Picoseconds from, Picoseconds until);
+  // Applies a logged event of an iteration again.
   void Replay(const StepLog::Event& event, Resumption& at);
-  // Advances the transfer that moves now; `ahead` knows when it will end.
+  // Sets the progress of the moving transfer; `ahead` knows when it will end.
   void AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumption& at);
   void ForgetIterations();
 
@@ -144,7 +143,7 @@ class TensorCore : public sc_core::sc_module,
   WorkListener* listener_ = nullptr;
   int32_t op_ = -1;
   std::vector<StepListener*> told_;  // of the next step of a kernel that polls
-  // Busy times of a full block's units.
+  // The busy times of a full block.
   Picoseconds block_total_{0}, block_mxu_{0}, block_vpu_{0}, block_xlu_{0};
   Picoseconds compute_{0};  // of the last block
 
@@ -156,14 +155,14 @@ class TensorCore : public sc_core::sc_module,
   Bytes windows_{0};
   timing::MemoryBytes moved_before_;  // by its channel
 
-  // The log of what may repeat.
+  // The state of steps that may repeat.
   bool logging_ = false;
   size_t outermost_ = 0;  // grid dimension long enough to repeat
-  // Per grid dimension, the last ones, the latest first.
+  // The last boundaries of each grid dimension, the latest first.
   std::vector<std::array<Boundary, kRemembered>> boundaries_;
   Boundary observed_;
   StepLog log_;
-  Work work_;                         // of the kernel so far, but for what has moved
+  StepWork work_;                         // of the kernel so far, but for what has moved
   std::optional<Repeat> repeat_;      // the running one, or the last
   std::optional<uint64_t> unsteady_;  // others (Boundary) beside which nothing repeats
 };

@@ -15,7 +15,8 @@ constexpr size_t kLongestLog = 1 << 14;
 // Iterations that must fit before another flow on HBM is known to end.
 constexpr int64_t kWorthwhile = 3;
 
-// The largest difference of the others' rates between a repetition and what it repeats.
+// The largest relative difference between the rates of others in a repetition and in what it
+// repeats.
 constexpr double kNoticeable = 1e-3;
 
 constexpr Picoseconds kForever(int64_t{1} << 62);
@@ -87,7 +88,7 @@ bool TensorCore::BeginRepeat() {
 }
 
 bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_t times) {
-  StepLog::Iteration iteration;
+  StepLog::LoggedIteration iteration;
   iteration.begin = before.log;
   iteration.end = now.log;
   iteration.origin = before.at;
@@ -127,8 +128,7 @@ void TensorCore::ConditionsChanged() {
   // the rate asked for may be a little more than HBM has.
   const double rounding = 3 * static_cast<double>(repeat_->iteration.steps) /
                           static_cast<double>(repeat_->iteration.period.value());
-  // What changed when the flow of this core did is no other condition, if they get
-  // what they had.
+  // What changed when the flow of this core did is no other condition, if they get what they had.
   if (events::Now() == repeat_->began && dma->OtherPopulation(channel_) == repeat_->others &&
       !dma->BulkIsSlowed(channel_, rounding)) {
     const double rate = dma->OtherRates(channel_);
@@ -145,7 +145,7 @@ Picoseconds TensorCore::ComputeSoFar() const {
   return log_.ComputeUntil(repeat_->iteration, repeat_->began, events::Now());
 }
 
-void TensorCore::PassOver(const Work& work, Picoseconds from, Picoseconds until) {
+void TensorCore::PassOver(const StepWork& work, Picoseconds from, Picoseconds until) {
   mxu->Occupy(from, work.mxu);
   vpu->Occupy(from, work.vpu);
   xlu->Occupy(from, work.xlu);
@@ -155,7 +155,7 @@ void TensorCore::PassOver(const Work& work, Picoseconds from, Picoseconds until)
 }
 
 void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
-  using Kind = StepLog::Kind;
+  using Kind = StepLog::EventKind;
   if (event.kind == Kind::kRepeated) {
     PassOver(event.work, event.at - event.duration, event.at);
     pipeline_.Skip(event.steps);
@@ -176,7 +176,7 @@ void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
   } else {
     if (!at.channel.moving()) at.channel.Begin(at.channel.NextBegin());
     const double bytes = at.channel.first().bytes;
-    const Transfer done = at.channel.End(event.at);
+    const DmaTransfer done = at.channel.End(event.at);
     dma->AddEnded(channel_, done.accessed);
     probe_.TransferEnded(channel_, op_, done.step, at.channel.began(), event.at, done.bytes,
                          done.accessed.hbm());
@@ -194,7 +194,7 @@ void TensorCore::AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumpt
   std::optional<StepLog::Event> end;
   do {
     end = ahead.Next(kForever, /*everything=*/true);
-  } while (end->kind != StepLog::Kind::kTransferEnded);
+  } while (end->kind != StepLog::EventKind::kTransferEnded);
   const double bytes = channel.first().bytes;
   const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.counted());
   at.AddMoved(channel.first().transfer, bytes - left);
@@ -204,7 +204,7 @@ void TensorCore::AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumpt
 void TensorCore::EndRepeat() {
   timer_.cancel();
   const Picoseconds now = events::Now();
-  const StepLog::Iteration& iteration = repeat_->iteration;
+  const StepLog::LoggedIteration& iteration = repeat_->iteration;
   const bool moves = !iteration.work.moved.empty();
   if (moves) dma->Watch(nullptr);
   const int64_t whole = (now - repeat_->began).value() / iteration.period.value();
@@ -233,7 +233,7 @@ void TensorCore::EndRepeat() {
   }
   if (at.computes_until) {
     phase_ = Phase::kStep;
-    log_.Add(StepLog::Kind::kBlockBegan, now, compute_);
+    log_.Add(StepLog::EventKind::kBlockBegan, now, compute_);
     SetTimer(*at.computes_until - now);
     return;
   }

@@ -18,13 +18,13 @@ constexpr int kMostRefused = 8;
 }  // namespace
 
 Causes::Causes() {
-  nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = Form::kMark});
+  nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = MomentKind::kMark});
   current_ = Start();
 }
 
 bool Causes::given_up() const { return nodes_.size() > kMostMoments || refused_ >= kMostRefused; }
 
-uint32_t Causes::NewNode(const Node& node) {
+uint32_t Causes::NewNode(const Moment& node) {
   if (free_.empty()) {
     nodes_.push_back(node);
     return static_cast<uint32_t>(nodes_.size() - 1);
@@ -50,10 +50,10 @@ Picoseconds Causes::At(const Ref& cause) const {
 void Causes::Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent) {
   if (given_up()) return;
   if (cause.log_ == nullptr) cause = Start();
-  Node& last = nodes_[cause.id_];
+  Moment& last = nodes_[cause.id_];
   TPUSIM_CHECK(end >= last.end, "a cause comes before what it causes");
   if (end == last.end) return;
-  const bool is_spent = last.form == Form::kSpent;
+  const bool is_spent = last.form == MomentKind::kSpent;
   if (op < 0 && is_spent) op = last.op;
   if (is_spent && last.held == 1 && last.op == op && last.spent == spent) {
     last.end = end;
@@ -79,7 +79,7 @@ Causes::Marks::~Marks() {
 void Causes::Marks::Visit(uint32_t& id) {
   if (causes_.given_up()) return;
   id = causes_.NewNode(
-      {.end = causes_.nodes_[id].end, .before = id, .held = 1, .form = Form::kMark});
+      {.end = causes_.nodes_[id].end, .before = id, .held = 1, .form = MomentKind::kMark});
   marks_.push_back(causes_.Share(id));
 }
 
@@ -115,7 +115,7 @@ class Causes::Mover : public steady::CauseVisitor {
                           .op = static_cast<int32_t>(repeated_),
                           .held = 1,
                           .thread = static_cast<uint32_t>(thread),
-                          .form = Form::kRepeat});
+                          .form = MomentKind::kRepeat});
   }
 
  private:
@@ -218,16 +218,16 @@ class Causes::Walk {
   // From a node back to `stop`, or to the start of the step.
   void Add(uint32_t id, uint32_t stop, Sums& sums) {
     while (id != stop && id != kNone) {
-      const Node& node = causes_.nodes_[id];
+      const Moment& node = causes_.nodes_[id];
       switch (node.form) {
-        case Form::kSpent: {
+        case MomentKind::kSpent: {
           const Picoseconds before = causes_.nodes_[node.before].end;
           sums[{node.op, node.spent}] += node.end - before;
           break;
         }
-        case Form::kMark:
+        case MomentKind::kMark:
           break;
-        case Form::kRepeat:
+        case MomentKind::kRepeat:
           AddRepeated(node, sums);
           break;
       }
@@ -236,7 +236,7 @@ class Causes::Walk {
   }
 
  private:
-  // Returns the sums of a stream's chain in one period.
+  // Returns the sums of a stream's chain over one period.
   const Sums& PeriodOf(size_t repeated, uint32_t thread) {
     std::map<uint32_t, Sums>& known = periods_[repeated];
     const auto at = known.find(thread);
@@ -247,7 +247,7 @@ class Causes::Walk {
     return known.emplace(thread, std::move(sums)).first->second;
   }
 
-  void AddRepeated(const Node& node, Sums& sums) {
+  void AddRepeated(const Moment& node, Sums& sums) {
     Sums repeated;
     if (causes_.repeats_[node.op].iterations == nullptr) {
       AddPeriods(node, repeated);
@@ -265,7 +265,7 @@ class Causes::Walk {
     for (const auto& [what, time] : repeated) sums[what] += time;
   }
 
-  void AddPeriods(const Node& node, Sums& sums) {
+  void AddPeriods(const Moment& node, Sums& sums) {
     const Repeated& r = causes_.repeats_[node.op];
     std::map<uint32_t, int64_t> visits, seen;  // seen: with how many periods left
     uint32_t thread = node.thread;
@@ -296,7 +296,7 @@ class Causes::Walk {
   }
 
   // Each time the operations are others.
-  void AddIterations(const Node& node, Sums& sums) {
+  void AddIterations(const Moment& node, Sums& sums) {
     const Repeated& r = causes_.repeats_[node.op];
     uint32_t thread = node.thread;
     for (int64_t n = r.times; n > 0; --n) {
@@ -313,11 +313,11 @@ class Causes::Walk {
   std::vector<std::map<uint32_t, Sums>> periods_;  // by repetition and thread
 };
 
-std::vector<Causes::Part> Causes::CriticalPath() const {
+std::vector<Causes::PathPart> Causes::CriticalPath() const {
   if (last_.log_ == nullptr || given_up()) return {};
   Walk::Sums sums;
   Walk(*this).Add(last_.id_, kNone, sums);
-  std::vector<Part> parts;
+  std::vector<PathPart> parts;
   for (const auto& [what, time] : sums) parts.push_back({what.first, what.second, time});
   return parts;
 }

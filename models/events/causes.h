@@ -1,20 +1,21 @@
-// Why things happened when they did: the critical path of a step, without spans.
+// Causes of events: the critical path of a step, without spans.
 //
-// Everything that happens in the machine was released by an event: a kernel by the instruction
-// before it, a stream that waited by the transfer or the stream that it waited for, a transfer by
-// the stream that sent it. A cause is the last such event of a stream or transfer, with the
-// operation, and the resource that the time since the event before went to. So each cause is the
-// end of a chain that reaches back to the start of the step without a gap. The chain of the last
-// event is the critical path: its parts add up to the step exactly.
+// Everything in the machine is released by an earlier event: a kernel by the instruction before it,
+// a stream that waited by the transfer or the stream that it waited for, a transfer by the stream
+// that sent it. A cause is the last such event of a stream or a transfer, with the resource that
+// took the time since the one before it and the operation that used it. So each cause is the end of
+// a chain that reaches back to the start of the step without a gap, and the chain of what ended
+// last is the critical path: its parts add up to the step exactly.
 //
-// Streams and transfers hold their causes (Ref). A stream that is released inherits the cause chain
-// of the event that released it, the latest of several. Chains that nothing holds any more are
-// forgotten, so there are hardly more events than the longest chain has.
+// A stream or transfer (a thread, below) holds its cause (Ref). Once released, it inherits the
+// cause of the event that released it, which is the latest of those it waited for. Chains that
+// nothing holds any more are forgotten, so there are hardly more moments than the longest chain
+// has.
 //
-// Fast-forward (sim/fast_forward.h). Before the state of the machine is compared, all streams get
-// causes of their own, of no length (Mark). When time moves over n periods, the chain of every
-// stream since the mark leads to one of those: to the stream k' that k inherited from. It does so
-// again in each period that is skipped; Repeat notes that, and the walk back follows it.
+// Fast-forward (sim/fast_forward.h). Before the state of the machine is compared all threads get
+// causes of their own, of no length (Mark). When time moves over n periods the chain of every
+// thread since the mark leads to one of those: to the thread k' from which k came to be. It does so
+// again in each period that is passed over; Repeat notes that, and the walk back follows it.
 #ifndef TPUSIM_MODELS_EVENTS_CAUSES_H_
 #define TPUSIM_MODELS_EVENTS_CAUSES_H_
 
@@ -29,7 +30,7 @@
 
 namespace tpusim::events {
 
-// The resource or latency that a part of time went to.
+// The resource that a part of the critical path takes time on.
 enum class Spent : uint8_t {
   kMxu,      // blocks whose matrix slots are the fuller ones
   kVpu,      // blocks whose vector slots are
@@ -81,7 +82,7 @@ class Causes {
   void Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent);
   Picoseconds At(const Ref& cause) const;
 
-  // The cause of what is released in this moment: set by the caller.
+  // The cause of what is released at this moment; the caller sets it.
   const Ref& current() const { return current_; }
   void SetCurrent(Ref cause) { current_ = std::move(cause); }
 
@@ -89,7 +90,7 @@ class Causes {
   // step ends with.
   void Finished(const Ref& cause);
 
-  // Every cause that is shown is one of its own from now on.
+  // Replaces every cause that it visits by a mark of its own.
   class Marks : public steady::CauseVisitor {
    public:
     explicit Marks(Causes& causes) : causes_(causes) {}
@@ -111,30 +112,30 @@ class Causes {
                                                const isa::Iterations* iterations,
                                                int64_t per_period, bool is_exact = true);
 
-  // There is no critical path: it would be too long to keep, or has repetitions that cannot be
-  // followed.
+  // Returns whether there is no critical path: it would be too long to keep, or has repetitions
+  // that cannot be followed.
   bool given_up() const;
 
-  struct Part {
+  struct PathPart {
     int32_t op = -1;  // -1: none
     Spent spent = Spent::kLatency;
     Picoseconds time{0};
   };
-  // Returns the path to what finished last: by operation and kind, every pair once, in their order.
-  std::vector<Part> CriticalPath() const;
+  // Returns the critical path by operation and resource, every pair once, in the order of both.
+  std::vector<PathPart> CriticalPath() const;
 
   int64_t moments() const { return static_cast<int64_t>(nodes_.size() - free_.size()); }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  enum class Form : uint8_t { kSpent, kMark, kRepeat };
-  struct Node {
+  enum class MomentKind : uint8_t { kSpent, kMark, kRepeat };
+  struct Moment {
     Picoseconds end;
     uint32_t before = kNone;
     int32_t op = -1;      // kRepeat: which
     uint32_t held = 0;    // by Refs and later nodes
     uint32_t thread = 0;  // kRepeat
-    Form form = Form::kSpent;
+    MomentKind form = MomentKind::kSpent;
     Spent spent = Spent::kLatency;
   };
   struct Repeated {
@@ -154,10 +155,10 @@ class Causes {
     ++nodes_[id].held;
     return Ref(this, id);
   }
-  uint32_t NewNode(const Node& node);
+  uint32_t NewNode(const Moment& node);
   void Release(uint32_t id);
 
-  std::vector<Node> nodes_;
+  std::vector<Moment> nodes_;
   std::vector<uint32_t> free_;
   std::vector<Repeated> repeats_;
   int refused_ = 0;

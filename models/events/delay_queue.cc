@@ -38,17 +38,16 @@ void DelayQueue::Fire() {
 }
 
 void DelayQueue::Visit(steady::StateVisitor& visitor) {
-  // From the earliest on, in an order that does not depend on which was first within an
-  // instant.
-  std::vector<Entry*> entries;
-  for (Entry& entry : heap_) entries.push_back(&entry);
-  std::sort(entries.begin(), entries.end(), [this](const Entry* a, const Entry* b) {
+  // From the earliest on, in an order that does not depend on which was first within an instant.
+  std::vector<PendingDelay*> entries;
+  for (PendingDelay& entry : heap_) entries.push_back(&entry);
+  std::sort(entries.begin(), entries.end(), [this](const PendingDelay* a, const PendingDelay* b) {
     if (a->at != b->at) return a->at < b->at;
     const int64_t first = listener_->OrderOf(a->tag), second = listener_->OrderOf(b->tag);
     return first != second ? first < second : a->sequence < b->sequence;
   });
   visitor.Same(static_cast<int64_t>(entries.size()));
-  for (Entry* entry : entries) {
+  for (PendingDelay* entry : entries) {
     visitor.Pending(entry->at);
     listener_->VisitDelay(entry->tag, visitor);
   }

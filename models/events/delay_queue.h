@@ -1,7 +1,6 @@
-// A queue of things that happen after a known delay: a DMA's first byte, a
-// signal's arrival. Any number may be pending; SystemC sees one timed
-// notification, for the earliest. What falls on one instant happens in the
-// order in which it was pushed.
+// A queue of things that happen after a known delay: a DMA's first byte, a signal's arrival. Any
+// number may be pending; SystemC sees one timed notification, for the earliest. What falls on one
+// instant happens in the order in which it was pushed.
 #ifndef TPUSIM_MODELS_EVENTS_DELAY_QUEUE_H_
 #define TPUSIM_MODELS_EVENTS_DELAY_QUEUE_H_
 
@@ -36,19 +35,19 @@ class DelayQueue : public sc_core::sc_module, public steady::Stateful {
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
-  struct Entry {
+  struct PendingDelay {
     Picoseconds at;
     uint64_t sequence = 0;
     uint64_t tag = 0;
-    bool operator<(const Entry& other) const {
+    bool operator<(const PendingDelay& other) const {
       return at != other.at ? at < other.at : sequence < other.sequence;
     }
-    bool operator>(const Entry& other) const { return other < *this; }
+    bool operator>(const PendingDelay& other) const { return other < *this; }
   };
   void Fire();
 
   DelayListener* const listener_;
-  std::vector<Entry> heap_;
+  std::vector<PendingDelay> heap_;
   sc_core::sc_event due_;
   uint64_t sequence_ = 0;
 };

@@ -17,7 +17,7 @@ Fluid::Fluid(sc_core::sc_module_name name) : sc_module(name) {
   dont_initialize();
 }
 
-flow::FlowId Fluid::Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+flow::FlowId Fluid::Start(double bytes, double rate_cap, std::span<const flow::ResourceUse> uses,
                           FlowListener* listener, uint64_t tag) {
   uint32_t slot;
   if (free_.empty()) {

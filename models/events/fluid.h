@@ -5,12 +5,11 @@
 // on SystemC's time line: it keeps exactly one timed notification pending, for
 // the next completion, and nothing while no flow is active.
 //
-// Rates of one instant are solved once, after the last start or end of it. Ends
-// wake streams, streams start flows, and so on over several delta cycles; the
-// solver runs when nothing else is left to do in the instant, or after the first
-// delta cycle in which nothing started or ended. If a longer chain of zero-time
-// control comes back later in the same instant, it runs again, with the same result
-// as if it had waited, because no time has passed. So the order of modules within an
+// Rates of one instant are solved once, after the last start or end of it. Ends wake streams,
+// streams start flows, and so on over several delta cycles; the solver runs when nothing else is
+// left to do in the instant, or after the first delta cycle in which nothing started or ended. If a
+// longer chain of zero-time control comes back later in the same instant, it runs again, with the
+// same result as if it had waited, because no time has passed. So the order of modules within an
 // instant never reaches a rate.
 //
 // How to call: add resources to network() while building; then Start with a
@@ -47,15 +46,15 @@ class FlowListener {
 // A module that relies on the conditions on a resource.
 class ConditionsListener {
  public:
-  // After rates have been solved: a flow on the resource has started, ended or
-  // changed its rate.
+  // Called after rates have been solved: a flow on the resource has started, ended or changed its
+  // rate.
   virtual void ConditionsChanged() = 0;
 
  protected:
   ~ConditionsListener() = default;
 };
 
-// Called at the end of every instant in which a flow started or ended, before rates are solved.
+// Hears the end of every instant in which a flow started or ended, before rates are solved.
 class SettleListener {
  public:
   virtual void InstantSettled() = 0;
@@ -73,7 +72,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   const flow::Network& network() const { return network_; }
 
   // Starts a flow now. An amount of zero ends in this instant.
-  flow::FlowId Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+  flow::FlowId Start(double bytes, double rate_cap, std::span<const flow::ResourceUse> uses,
                      FlowListener* listener, uint64_t tag);
   // Bytes that have yet to move, now; 0 if it ends now.
   double Remaining(flow::FlowId id) const;
@@ -83,11 +82,11 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   // One listener per resource; null: none.
   void Watch(flow::ResourceId id, ConditionsListener* listener);
 
-  // Null: no listener.
+  // Sets the listener; null: none.
   void SetSettleListener(SettleListener* listener) { settle_listener_ = listener; }
   void Visit(steady::StateVisitor& visitor) override;
 
-  // Returns for how long a memory limited the flow whose listener is being called.
+  // Returns how long a memory limited the flow whose listener is being called.
   Picoseconds limited_by_memory() const { return limited_by_memory_; }
 
   // Flow starts and ends so far.

@@ -32,8 +32,8 @@ ResourceId Network::AddResource(std::string name, double capacity_per_second) {
   return ResourceId{static_cast<uint32_t>(resources_.size() - 1)};
 }
 
-FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
-                      uint64_t tag) {
+FlowId Network::Start(Picoseconds now, double amount, double rate_cap,
+                      std::span<const ResourceUse> uses, uint64_t tag) {
   TPUSIM_CHECK(amount >= 0 && std::isfinite(amount), fmt::format("amount of a flow is {}", amount));
   TPUSIM_CHECK(rate_cap > 0, fmt::format("rate cap of a flow is {}", rate_cap));
   CatchUp(now.value());
@@ -68,7 +68,7 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
   flow.limited = 0;
   flow.limited_by_timed = false;
   flow.uses.clear();
-  for (const Use& use : uses) {
+  for (const ResourceUse& use : uses) {
     TPUSIM_CHECK(use.resource.value < resources_.size(), "a flow uses an unknown resource");
     TPUSIM_CHECK(use.weight >= 0 && std::isfinite(use.weight),
                  fmt::format("weight on {} is {}", Name(use.resource), use.weight));

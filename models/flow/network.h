@@ -65,7 +65,7 @@ struct FlowId {
   auto operator<=>(const FlowId&) const = default;
 };
 
-struct Use {
+struct ResourceUse {
   ResourceId resource;
   double weight = 1;  // units of the resource per byte moved, >= 0
 };
@@ -73,7 +73,7 @@ struct Use {
 struct FlowSpec {
   double amount = 0;                                          // bytes, >= 0
   double rate_cap = std::numeric_limits<double>::infinity();  // bytes/s, > 0
-  std::vector<Use> uses;  // a resource named twice counts with both weights
+  std::vector<ResourceUse> uses;  // a resource named twice counts with both weights
   uint64_t tag = 0;       // the caller's
 };
 
@@ -120,7 +120,7 @@ class Network {
   FlowId Start(Picoseconds now, const FlowSpec& spec) {
     return Start(now, spec.amount, spec.rate_cap, spec.uses, spec.tag);
   }
-  FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
+  FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const ResourceUse> uses,
                uint64_t tag);
   // Ends a flow before its time; it does not complete. Counters take what has moved
   // by now, or `moved` bytes, for a flow in place of others whose bytes its caller

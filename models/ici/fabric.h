@@ -1,8 +1,10 @@
-// The network as routers see it: which links a route crosses for a device, and what it
-// reaches at both ends.
+// The fabric: the links that a route crosses for a device, and the endpoints that it reaches.
 //
-// Where one module represents several equal ones, all of them lead to it; a flow from one
-// of A equal devices counts A / X times on one of X equal resources.
+// The room answers how a remote DMA gets from device to device (router.h). The pod fills the fabric
+// while it is built. If one module represents several equal ones, all of them lead to it; a flow
+// from one of A equal devices counts A / X times on one of X equal resources. A transfer is one
+// flow over all links of its route, with the latency of the hops added at its end; packets were
+// rejected: they take an event each and say the same about bandwidth (flow/network.h).
 #ifndef TPUSIM_MODELS_ICI_FABRIC_H_
 #define TPUSIM_MODELS_ICI_FABRIC_H_
 
@@ -18,7 +20,7 @@
 
 namespace tpusim::ici {
 
-// Called between the begin and the end of every transfer's flow.
+// Hears the begin and the end of every transfer's flow.
 class FlightListener {
  public:
   virtual void FlightBegins(int32_t device, int32_t route) = 0;
@@ -28,7 +30,7 @@ class FlightListener {
   ~FlightListener() = default;
 };
 
-// The part of a device, and of all that it represents, that the network reaches.
+// The ports of a device, and of all that it represents, to the network.
 class Endpoint : public sc_core::sc_module, public steady::Stateful {
  public:
   Endpoint(sc_core::sc_module_name name, int64_t multiplicity);
@@ -59,23 +61,23 @@ class Endpoint : public sc_core::sc_module, public steady::Stateful {
   flow::ResourceId hbm_resource_, vpu_resource_;
 };
 
-// The effect of a transfer over a route.
+// The effects of a transfer over a route.
 struct Path {
-  // Each link carries it so many times, once for every equal transfer that crosses it.
-  struct Crossing {
+  // A link carries the transfer so many times, once for every equal transfer that crosses it.
+  struct LinkCrossing {
     int32_t link = 0;  // of Fabric::links
     int64_t flows = 1;
   };
-  std::vector<Crossing> crossings;
-  // Whose memory it is written to, and how many of such transfers reach each of those that
-  // the receiver represents. One, unless an approximation puts unlike receivers together.
+  std::vector<LinkCrossing> crossings;
+  // A device whose memory the transfer is written to, and how many of such transfers reach each
+  // device that it represents: one, unless an approximation puts unlike receivers together.
   struct Receiver {
     int32_t device = 0;
     double share = 1;
   };
   absl::InlinedVector<Receiver, 1> receivers;
-  // Whose flags count what arrives. `names`: what the receiver calls a flag that the
-  // sender names; null: the same.
+  // A device whose flags count what arrives. `names` maps a flag as the sender names it to the
+  // receiver's name; null: the same.
   struct Arrival {
     int32_t device = 0;
     const std::vector<int32_t>* names = nullptr;
@@ -90,7 +92,7 @@ struct Path {
 class FabricInterface : public virtual sc_core::sc_interface {
  public:
   virtual const Path& PathOf(int32_t device, int32_t route) const = 0;
-  // Returns the device itself or the one that represents it.
+  // Returns the endpoint of the device or of the one that represents it.
   virtual Endpoint& EndpointOf(int32_t device) = 0;
   virtual LinkInterface& LinkAt(int32_t link) = 0;
   virtual FlightListener* flights() const = 0;  // null: no listener
@@ -101,14 +103,14 @@ class Fabric : public sc_core::sc_module, public FabricInterface {
  public:
   explicit Fabric(sc_core::sc_module_name name);
 
-  // The links that were built.
+  // Links that were built.
   sc_core::sc_port<LinkInterface, 0, sc_core::SC_ZERO_OR_MORE_BOUND> links{"links"};
 
-  struct Device {
+  struct FoldedDevice {
     Endpoint* endpoint = nullptr;
     int32_t device_class = 0;
   };
-  void AddDevice(const Device& device) { devices_.push_back(device); }
+  void AddDevice(const FoldedDevice& device) { devices_.push_back(device); }
   // Adds the paths of the next route, by class of the sender.
   void AddRoute(std::vector<Path> paths) { paths_.push_back(std::move(paths)); }
   void SetFlightListener(FlightListener* listener) { flights_ = listener; }
@@ -121,7 +123,7 @@ class Fabric : public sc_core::sc_module, public FabricInterface {
   FlightListener* flights() const override { return flights_; }
 
  private:
-  std::vector<Device> devices_;
+  std::vector<FoldedDevice> devices_;
   std::vector<std::vector<Path>> paths_;  // by route
   FlightListener* flights_ = nullptr;
 };

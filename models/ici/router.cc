@@ -53,7 +53,7 @@ uint32_t Router::NewSlot() {
   return slot;
 }
 
-void Router::Spend(Pending& pending, Picoseconds end, events::Spent spent) {
+void Router::Spend(PendingSend& pending, Picoseconds end, events::Spent spent) {
   if (causes_ == nullptr) return;
   causes_->Spend(pending.cause, end, pending.record.op, spent);
   causes_->SetCurrent(pending.cause);
@@ -102,7 +102,7 @@ void Router::UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver) 
 void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
                   const events::StreamRef& stream, int32_t op, const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
-  Pending& pending = pending_[slot];
+  PendingSend& pending = pending_[slot];
   pending.path = &fabric->PathOf(device, rdma.route);
   pending.route = rdma.route;
   pending.flag = in.Flag(rdma.arrival_flag);
@@ -135,7 +135,7 @@ void Router::Start(uint32_t slot) {
   Endpoint& source = fabric->EndpointOf(device);
   const Path& path = *pending_[slot].path;
   uses_.clear();
-  for (const Path::Crossing& crossing : path.crossings) {
+  for (const Path::LinkCrossing& crossing : path.crossings) {
     LinkInterface& link = fabric->LinkAt(crossing.link);
     link.Sent(rdma.bytes * crossing.flows);
     uses_.push_back({link.resource(), static_cast<double>(crossing.flows)});
@@ -159,7 +159,7 @@ void Router::FlowEnded(uint64_t slot) {
   const isa::Rdma& rdma = *record.rdma;
   Endpoint& source = fabric->EndpointOf(record.source);
   const Path& path = *pending_[slot].path;
-  for (const Path::Crossing& crossing : path.crossings) {
+  for (const Path::LinkCrossing& crossing : path.crossings) {
     fabric->LinkAt(crossing.link).Received(rdma.bytes * crossing.flows);
   }
   if (FlightListener* flights = fabric->flights()) {
@@ -195,7 +195,7 @@ void Router::FlowEnded(uint64_t slot) {
 void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route,
                     const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
-  Pending& pending = pending_[slot];
+  PendingSend& pending = pending_[slot];
   pending.path = &fabric->PathOf(device, signal.route);
   pending.route = signal.route;
   pending.flag = in.Flag(signal.flag);
@@ -207,7 +207,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 }
 
 void Router::DelayEnded(uint64_t slot) {
-  Pending& done = pending_[slot];
+  PendingSend& done = pending_[slot];
   Spend(done, events::Now(), events::Spent::kLatency);
   if (causes_ != nullptr) causes_->Finished(done.cause);
   done.cause = {};
@@ -245,12 +245,12 @@ void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
 }
 
 int64_t Router::OrderOf(uint64_t slot) const {
-  const Pending& pending = pending_[slot];
+  const PendingSend& pending = pending_[slot];
   return (static_cast<int64_t>(pending.record.destination) << 32) + pending.flag;
 }
 
 void Router::VisitDelay(uint64_t slot, steady::StateVisitor& visitor) {
-  Pending& pending = pending_[slot];
+  PendingSend& pending = pending_[slot];
   pending.cause.Visit(visitor);
   visitor.Named(isa::NameKind::kFlag, pending.flag);
   visitor.Same(pending.record.source);

@@ -1,5 +1,4 @@
-// The router of a chip: owns the links that leave it and sends what its devices
-// send.
+// The router of a chip: owns the links that leave it and sends what its devices send.
 //
 // A remote DMA is one flow through everything that it occupies at once:
 //
@@ -70,7 +69,7 @@ struct RdmaRecord {
 class FabricProbe {
  public:
   virtual ~FabricProbe() = default;
-  // At the end of the flow; `arrival` is still to come.
+  // Called at the end of the flow; `arrival` is still to come.
   virtual void RdmaEnded(const RdmaRecord& record) = 0;
 };
 
@@ -94,7 +93,7 @@ class Router : public sc_core::sc_module,
   void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route,
               const isa::Iteration& in) override;
 
-  // Null where none was built.
+  // Returns the link, or null if none was built.
   Link* link(configs::Direction direction) { return links_[static_cast<int>(direction)].get(); }
 
   void FlowEnded(uint64_t slot) override;
@@ -110,7 +109,7 @@ class Router : public sc_core::sc_module,
 
  private:
   // A transfer or signal under way.
-  struct Pending {
+  struct PendingSend {
     RdmaRecord record;
     const Path* path = nullptr;
     int32_t route = -1;
@@ -119,7 +118,7 @@ class Router : public sc_core::sc_module,
     int64_t next = -1;       // slot of what moves once this has left
     events::Causes::Ref cause;
   };
-  // Transfers that one stream of a device sends over one route: they leave in order.
+  // Transfers of one stream of a device over one route, which leave in order.
   struct Lane {
     int32_t device = 0;
     int32_t stream = 0;
@@ -136,14 +135,14 @@ class Router : public sc_core::sc_module,
   }
   // Its turn has come.
   void Start(uint32_t slot);
-  // Until what is sent over a route arrives.
+  // Returns the time until data sent over a route arrives.
   Picoseconds Latency(const Path& path, int32_t route) const;
   // Returns how many of all equal transfers reach those that the receiver represents.
   int64_t TransfersTo(const Path::Receiver& receiver);
   void UseDcn(const RdmaRecord& record, const Path& path);
   void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
-  // Notes the time of a transfer that goes on, or ends, and releases others.
-  void Spend(Pending& pending, Picoseconds end, events::Spent spent);
+  // Extends the transfer's cause up to `end` and makes it the cause of what it releases.
+  void Spend(PendingSend& pending, Picoseconds end, events::Spent spent);
   uint32_t NewSlot();
 
   events::Fluid& fluid_;
@@ -152,10 +151,10 @@ class Router : public sc_core::sc_module,
   FabricProbe& probe_;
   events::Causes* const causes_;  // null: they are not kept
   std::array<std::unique_ptr<Link>, configs::kDirections> links_;
-  std::vector<Pending> pending_;
+  std::vector<PendingSend> pending_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<Lane, uint32_t> last_;  // slots; looked up, never iterated over
-  std::vector<flow::Use> uses_;               // scratch
+  std::vector<flow::ResourceUse> uses_;               // scratch
   events::DelayQueue arrivals_;
 };
 

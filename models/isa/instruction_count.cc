@@ -8,9 +8,9 @@
 namespace tpusim::isa {
 namespace {
 
-class Counter {
+class InstructionCounter {
  public:
-  Counter(const PodProgram& program, int64_t most_passes)
+  InstructionCounter(const PodProgram& program, int64_t most_passes)
       : program_(program), most_passes_(most_passes) {}
 
   // Each body is counted once, however often it is used.
@@ -30,7 +30,7 @@ class Counter {
   }
 
  private:
-  // Returns the count of what is executed inside of `labels`.
+  // Returns how many instructions of the body are executed inside of `labels`.
   double Count(const Body& body, std::vector<int32_t>& labels) {
     double count = 0;
     for (const Instruction& instruction : body) {
@@ -78,7 +78,7 @@ class Counter {
 }  // namespace
 
 InstructionCount CountInstructions(const PodProgram& program, int64_t most_passes) {
-  return Counter(program, most_passes).Run();
+  return InstructionCounter(program, most_passes).Run();
 }
 
 }  // namespace tpusim::isa

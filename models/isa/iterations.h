@@ -33,16 +33,16 @@ class Iterations {
   // Names that grow by the same stride: of what is in the loop, or in something that it calls. In
   // the first iteration they are [first, first + size); from `lowest` on names are of operations
   // before the loop for which it waits.
-  struct Range {
+  struct NameRange {
     int32_t lowest = 0, first = 0, size = 0, stride = 0;
   };
-  using Ranges = std::array<std::vector<Range>, kNameKinds>;
+  using Ranges = std::array<std::vector<NameRange>, kNameKinds>;
   Iterations(int64_t count, Ranges ranges) : count_(count), ranges_(std::move(ranges)) {}
 
   int64_t count() const { return count_; }
-  // 0: the name is the same in all iterations.
+  // Returns 0 if the name is the same in all iterations.
   int32_t StrideOf(NameKind kind, int32_t name) const {
-    for (const Range& range : ranges_[static_cast<int>(kind)]) {
+    for (const NameRange& range : ranges_[static_cast<int>(kind)]) {
       if (name >= range.lowest && name < range.first + range.size) return range.stride;
     }
     return 0;
@@ -78,7 +78,7 @@ class Iterations {
   Ranges ranges_;
 };
 
-// In which iteration something is executed; outside of such loops names are as they stand.
+// An iteration that instructions are executed in; outside of such loops names are as they stand.
 struct Iteration {
   const Iterations* of = nullptr;
   int64_t number = 0;

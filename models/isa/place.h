@@ -1,4 +1,4 @@
-// The place in the source program that an operation comes from.
+// Places in the source program that operations come from.
 #ifndef TPUSIM_MODELS_ISA_PLACE_H_
 #define TPUSIM_MODELS_ISA_PLACE_H_
 
@@ -10,17 +10,17 @@
 
 namespace tpusim::isa {
 
-struct Place {
+struct SourcePlace {
   std::string scope;   // "jit(f)/layer", with or without the primitive behind it
   std::string source;  // "file.py:12"
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const SourcePlace&) const = default;
 };
 
-// The places of an operation. A kernel has many lines, and counts where its matrix product is, or
-// else where its result is made.
+// The places of an operation. A kernel of many lines counts at that of its matrix product, or else
+// of its result.
 struct OpPlaces {
-  Place main;
-  std::vector<Place> covered;  // of what does work in a fused kernel, each once, sorted
+  SourcePlace main;
+  std::vector<SourcePlace> covered;  // of what does work in a fused kernel, each once, sorted
 };
 using PlacesOfOps = std::map<std::string, OpPlaces, std::less<>>;  // by operation
 

@@ -22,8 +22,8 @@ constexpr double kFastest = 1e2;
 bool SameBytes(double a, double b) { return std::abs(a - b) <= kBytesRounding; }
 
 // From now. A pending moment that has come means nothing any more, whenever it was.
-int64_t Ahead(Kind kind, int64_t at, int64_t now) {
-  return kind == Kind::kPending ? std::max<int64_t>(0, at - now) : at - now;
+int64_t Ahead(NumberKind kind, int64_t at, int64_t now) {
+  return kind == NumberKind::kPending ? std::max<int64_t>(0, at - now) : at - now;
 }
 
 }  // namespace
@@ -51,40 +51,40 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
     return true;
   };
   for (size_t i = 0; i < later.count; ++i) {
-    const Kind kind = later.kinds[i];
+    const NumberKind kind = later.kinds[i];
     const int64_t before = earlier.values[i], after = later.values[i];
     switch (kind) {
-      case Kind::kSame:
+      case NumberKind::kSame:
         if (before != after) return {};
         break;
-      case Kind::kRate: {
+      case NumberKind::kRate: {
         const double a = AsDouble(before), b = AsDouble(after);
         if (a != b && !(std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b)))) {
           return {};
         }
         break;
       }
-      case Kind::kPending:
+      case NumberKind::kPending:
         if (near(Ahead(kind, before, then), Ahead(kind, after, now))) break;
         if (before != after) return {};
         periods = std::min(periods, (after - now - 1) / period);
         break;
-      case Kind::kBegan:
+      case NumberKind::kBegan:
         persists = before == after;
         if (!persists && !near(Ahead(kind, before, then), Ahead(kind, after, now))) return {};
         break;
-      case Kind::kLeft:
-      case Kind::kLeftTime:
+      case NumberKind::kLeft:
+      case NumberKind::kLeftTime:
         if (before == after) break;
         // What began anew has to have as much left as what it replaces.
         if (!persists) {
-          if (kind != Kind::kLeftTime || !near(before, after)) return {};
+          if (kind != NumberKind::kLeftTime || !near(before, after)) return {};
           break;
         }
         if (after > before) return {};
         periods = std::min(periods, (after - 1) / (before - after));
         break;
-      case Kind::kLeftBytes: {
+      case NumberKind::kLeftBytes: {
         const double a = AsDouble(before), b = AsDouble(after);
         if (SameBytes(a, b)) break;
         if (!persists) {
@@ -97,7 +97,7 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
         periods = std::min(periods, static_cast<int64_t>(std::clamp(fits, 0.0, 1e18)));
         break;
       }
-      case Kind::kIteration:
+      case NumberKind::kIteration:
         if (before < 0 || after < 0) {
           if (before != after) return {};
           break;
@@ -105,9 +105,9 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
         if (after <= before || (iterations != 0 && after - before != iterations)) return {};
         iterations = after - before;
         break;
-      case Kind::kSince:
-      case Kind::kCounter:
-      case Kind::kDoubleCounter:
+      case NumberKind::kSince:
+      case NumberKind::kCounter:
+      case NumberKind::kDoubleCounter:
         break;
     }
     if (periods <= 0) return {};
@@ -117,7 +117,7 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
 
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later) {
   for (size_t i = 0; i < later.count; ++i) {
-    if (later.kinds[i] == Kind::kIteration && later.values[i] != earlier.values[i]) {
+    if (later.kinds[i] == NumberKind::kIteration && later.values[i] != earlier.values[i]) {
       return later.values[i] - earlier.values[i];
     }
   }
@@ -162,7 +162,7 @@ StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, 
   return visitor;
 }
 
-void StateVisitor::Write(Kind kind, int64_t& value) {
+void StateVisitor::Write(NumberKind kind, int64_t& value) {
   if (later_ == nullptr) {
     MakeRoom();
     *next_value_++ = value;
@@ -174,29 +174,29 @@ void StateVisitor::Write(Kind kind, int64_t& value) {
   const int64_t before = earlier_->values[next_], after = later_->values[next_];
   ++next_;
   switch (kind) {
-    case Kind::kSame:
-    case Kind::kRate:
+    case NumberKind::kSame:
+    case NumberKind::kRate:
       return;
-    case Kind::kPending:
-    case Kind::kBegan:
+    case NumberKind::kPending:
+    case NumberKind::kBegan:
       // What was the same moment in both belongs to what does not repeat.
-      if (kind == Kind::kBegan) persists_ = before == after;
+      if (kind == NumberKind::kBegan) persists_ = before == after;
       if (before != after) value += by_.value();
       return;
-    case Kind::kLeft:
-    case Kind::kLeftTime:
-    case Kind::kSince:
+    case NumberKind::kLeft:
+    case NumberKind::kLeftTime:
+    case NumberKind::kSince:
       // What began anew is as far, nearly, as what it replaced.
       if (persists_) value += (after - before) * periods_;
       return;
-    case Kind::kIteration:
-    case Kind::kCounter:
+    case NumberKind::kIteration:
+    case NumberKind::kCounter:
       value += (after - before) * periods_;
       return;
-    case Kind::kLeftBytes:
+    case NumberKind::kLeftBytes:
       if (!persists_ || SameBytes(AsDouble(before), AsDouble(after))) return;
       [[fallthrough]];
-    case Kind::kDoubleCounter:
+    case NumberKind::kDoubleCounter:
       value = std::bit_cast<int64_t>(AsDouble(value) + (AsDouble(after) - AsDouble(before)) *
                                                            static_cast<double>(periods_));
       return;

@@ -1,4 +1,4 @@
-// When a machine has come back to where it was, and what follows from that.
+// Steady states: when a machine has come back to a state, and what follows from that.
 //
 // A machine that does the same again and again (a ring that takes n - 1 equal steps, a
 // loop over equal layers) reaches a steady state: after every period everything that is
@@ -49,8 +49,8 @@
 
 namespace tpusim::steady {
 
-// The meaning of the numbers of a state (see above).
-enum class Kind : uint8_t {
+// The meaning of a number of a state (see above).
+enum class NumberKind : uint8_t {
   kSame,
   kRate,       // a double that has to be the same but for its rounding
   kPending,    // a moment at which something will happen; one in the past means nothing
@@ -68,7 +68,7 @@ enum class Kind : uint8_t {
 struct Snapshot {
   Picoseconds at;
   size_t count = 0;  // of the numbers; there is room for more
-  std::vector<Kind> kinds;
+  std::vector<NumberKind> kinds;
   std::vector<int64_t> values;  // doubles by their bits
 };
 
@@ -76,13 +76,13 @@ struct Snapshot {
 // nothing ends meanwhile; 0 if the states differ. Unlimited if nothing limits them.
 inline constexpr int64_t kUnlimited = INT64_MAX;
 int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
-// The distance of states that are nearly the same.
+// The result of FindRecurrence: PeriodsAhead for states that are nearly the same.
 struct Recurrence {
   int64_t periods = 0;
   bool is_exact = true;  // no moment and no remainder differs
 };
 Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picoseconds tolerance);
-// Returns how many iterations of a loop with names of their own such a period has.
+// Returns how many iterations of a loop with names of its own such a period has.
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
 // Visits the cause of each stream's last wake-up (events/causes.h); causes are not part of the
@@ -99,11 +99,11 @@ class StateVisitor {
   // the same names.
   static StateVisitor Read(Picoseconds now, Snapshot storage = {},
                            const isa::Iterations* iterations = nullptr);
-  // Both snapshots must outlive the visitor; `periods` from PeriodsAhead.
+  // Moves modules ahead by `periods` from PeriodsAhead. Both snapshots must outlive the visitor.
   static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods,
                            const isa::Iterations* iterations = nullptr);
 
-  // Null: none is. It must outlive the visits.
+  // Makes `causes`, which must outlive the visits, see every cause; null: nothing sees them.
   void ShowCausesTo(CauseVisitor* causes) { causes_ = causes; }
   void Cause(uint32_t& cause) {
     if (causes_ != nullptr) causes_->Visit(cause);
@@ -111,11 +111,11 @@ class StateVisitor {
 
   // Numbers are being written: modules have to arm their timers anew.
   bool moves() const { return later_ != nullptr; }
-  // Returns the time by which the state moves.
+  // Returns how far time moves.
   Picoseconds by() const { return by_; }
   bool new_names() const { return iterations_ != nullptr; }
 
-  void Same(int64_t value) { Visit(Kind::kSame, value); }
+  void Same(int64_t value) { Visit(NumberKind::kSame, value); }
   void Same(const void* identity) { Same(std::bit_cast<int64_t>(identity)); }
   template <typename Tag>
   void Same(Quantity<Tag, int64_t> quantity) {
@@ -123,70 +123,70 @@ class StateVisitor {
   }
   void SameRate(double rate) {
     int64_t bits = std::bit_cast<int64_t>(rate);
-    Visit(Kind::kRate, bits);
+    Visit(NumberKind::kRate, bits);
   }
-  // Visits the name of something in the program.
+  // Visits a name of something in the program.
   void Named(isa::NameKind kind, int32_t& name) {
     if (iterations_ == nullptr) return Same(name);
     isa::Iterations::Name of = iterations_->Of(kind, name);
     Same(of.which);
-    Visit(Kind::kIteration, of.iteration);
+    Visit(NumberKind::kIteration, of.iteration);
     name = iterations_->In(kind, of);
   }
   void Iteration(isa::Iteration& in) {
     Same(in.of);
     if (in.of == nullptr) return;
-    Visit(in.of == iterations_ ? Kind::kIteration : Kind::kSame, in.number);
+    Visit(in.of == iterations_ ? NumberKind::kIteration : NumberKind::kSame, in.number);
   }
-  // True: the moment has moved along.
-  bool Pending(Picoseconds& at) { return Moment(Kind::kPending, at); }
-  bool Began(Picoseconds& at) { return Moment(Kind::kBegan, at); }
-  // Visits what is left of what began at the moment that Began was last told.
-  void Left(int64_t& left) { Visit(Kind::kLeft, left); }
-  void LeftTime(int64_t& left) { Visit(Kind::kLeftTime, left); }
-  void Since(int64_t& count) { Visit(Kind::kSince, count); }
+  // Visits a moment and returns whether it has moved along.
+  bool Pending(Picoseconds& at) { return Moment(NumberKind::kPending, at); }
+  bool Began(Picoseconds& at) { return Moment(NumberKind::kBegan, at); }
+  // Visits a remainder of what began at the moment of the last Began.
+  void Left(int64_t& left) { Visit(NumberKind::kLeft, left); }
+  void LeftTime(int64_t& left) { Visit(NumberKind::kLeftTime, left); }
+  void Since(int64_t& count) { Visit(NumberKind::kSince, count); }
   void Since(Picoseconds& time) {
     int64_t value = time.value();
     Since(value);
     time = Picoseconds(value);
   }
-  void LeftBytes(double& left) { VisitDouble(Kind::kLeftBytes, left); }
-  void Counter(int64_t& count) { Visit(Kind::kCounter, count); }
+  void LeftBytes(double& left) { VisitDouble(NumberKind::kLeftBytes, left); }
+  void Counter(int64_t& count) { Visit(NumberKind::kCounter, count); }
   void Counter(uint64_t& count) {
     auto value = static_cast<int64_t>(count);
-    Visit(Kind::kCounter, value);
+    Visit(NumberKind::kCounter, value);
     count = static_cast<uint64_t>(value);
   }
-  void Counter(double& sum) { VisitDouble(Kind::kDoubleCounter, sum); }
+  void Counter(double& sum) { VisitDouble(NumberKind::kDoubleCounter, sum); }
   template <typename Tag>
   void Counter(Quantity<Tag, int64_t>& quantity) {
     int64_t value = quantity.value();
-    Visit(Kind::kCounter, value);
+    Visit(NumberKind::kCounter, value);
     quantity = Quantity<Tag, int64_t>(value);
   }
 
-  // After reading.
+  // Returns what was read.
   Snapshot TakeSnapshot();
-  // After moving: aborts unless everything that was read has been written.
+  // Aborts unless a move has written everything that was read.
   void CheckComplete() const;
 
  private:
   StateVisitor() = default;
-  bool Moment(Kind kind, Picoseconds& at) {
+  bool Moment(NumberKind kind, Picoseconds& at) {
     int64_t value = at.value();
     Visit(kind, value);
     const bool moved = value != at.value();
     at = Picoseconds(value);
     return moved;
   }
-  void VisitDouble(Kind kind, double& value) {
+  void VisitDouble(NumberKind kind, double& value) {
     int64_t bits = std::bit_cast<int64_t>(value);
     Visit(kind, bits);
     value = std::bit_cast<double>(bits);
   }
-  void Visit(Kind kind, int64_t&& value) { Visit(kind, value); }
+  void Visit(NumberKind kind, int64_t&& value) { Visit(kind, value); }
   // A state has tens of thousands of numbers: reading one has to be cheap.
-  void Visit(Kind kind, int64_t& value) {
+  void Visit(NumberKind kind, int64_t& value) {
     if (next_value_ == end_) {
       Write(kind, value);
     } else {
@@ -195,13 +195,13 @@ class StateVisitor {
     }
   }
   // The next number that is moved, or that finds no room in what is read.
-  void Write(Kind kind, int64_t& value);
+  void Write(NumberKind kind, int64_t& value);
   void MakeRoom();
 
   Snapshot read_;  // larger than what was read so far
   int64_t* next_value_ = nullptr;
   const int64_t* end_ = nullptr;
-  Kind* next_kind_ = nullptr;
+  NumberKind* next_kind_ = nullptr;
   const isa::Iterations* iterations_ = nullptr;
   CauseVisitor* causes_ = nullptr;
   const Snapshot* earlier_ = nullptr;
@@ -215,7 +215,7 @@ class StateVisitor {
 // A module that takes part: every module with a process must, or time cannot be moved.
 class Stateful {
  public:
-  // At the end of an instant.
+  // Called at the end of an instant.
   virtual void Visit(StateVisitor& visitor) = 0;
 
  protected:

@@ -76,7 +76,7 @@ class Replay {
     EndTransfer();
   }
 
-  // Observes what the future depends on, relative to now.
+  // Snapshots the state that the future depends on, relative to now.
   void Observe(steady::Snapshot& state) {
     auto reader = steady::StateVisitor::Read(now_, std::move(state));
     pipeline_.Visit(reader);
@@ -96,12 +96,12 @@ class Replay {
       const int64_t index = step / inner % count;
       const int64_t repeatable = RepeatableIterations(count, index);
       if (repeatable == 0) continue;
-      std::array<Iteration, kRemembered>& remembered = iterations_[d];
-      Iteration& now = remembered[static_cast<size_t>(index % kRemembered)];
+      std::array<GridIteration, kRemembered>& remembered = iterations_[d];
+      GridIteration& now = remembered[static_cast<size_t>(index % kRemembered)];
       now.step = step;
       Observe(now.state);
       for (int64_t back = 1; back < kRemembered && back < index && back <= repeatable; ++back) {
-        const Iteration& before = remembered[static_cast<size_t>((index - back) % kRemembered)];
+        const GridIteration& before = remembered[static_cast<size_t>((index - back) % kRemembered)];
         if (before.step != step - inner * back) break;
         if (steady::PeriodsAhead(before.state, now.state) != steady::kUnlimited) continue;
         const int64_t times = repeatable / back;
@@ -118,7 +118,7 @@ class Replay {
 
   // Transfers and steps take turns: it may take several iterations to come back.
   static constexpr int64_t kRemembered = 5;  // with the one that begins
-  struct Iteration {
+  struct GridIteration {
     int64_t step = -1;
     steady::Snapshot state;
   };
@@ -132,7 +132,7 @@ class Replay {
   Picoseconds now_{0};
   Picoseconds first_ends_{0};  // the moving transfer
   // Per grid dimension, those that began last, by their index.
-  std::vector<std::array<Iteration, kRemembered>> iterations_;
+  std::vector<std::array<GridIteration, kRemembered>> iterations_;
 };
 
 }  // namespace

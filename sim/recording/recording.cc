@@ -21,7 +21,7 @@ int32_t Narrow(int64_t value) {
 
 }  // namespace
 
-Recording::Place Recording::Rows::Find(const Row& row) {
+Recording::Place Recording::SeriesRows::Find(const SeriesRow& row) {
   const auto [it, is_new] = found_.emplace(row, static_cast<Place>(rows_.size()));
   if (is_new) rows_.push_back(row);
   return it->second;
@@ -71,7 +71,7 @@ void Recording::Repeat(const Mark& mark, Picoseconds period, int64_t times, uint
 
 void Recording::Unpack(const PackedSpan& packed, const ReplayShift& shift,
                        std::vector<Span>& spans) const {
-  const Row& row = tracks_[packed.place];
+  const SeriesRow& row = tracks_[packed.place];
   Span span;
   span.track = static_cast<Track>(row.kind);
   span.lane = row.lane;
@@ -97,7 +97,7 @@ void Recording::Unpack(const PackedSpan& packed, const ReplayShift& shift,
 
 void Recording::Unpack(const PackedSample& packed, const ReplayShift& shift,
                        std::vector<CounterSample>& samples) const {
-  const Row& row = counters_[packed.place];
+  const SeriesRow& row = counters_[packed.place];
   for (const int32_t device : row.devices) {
     samples.push_back({device, static_cast<Counter>(row.kind), row.lane,
                        Picoseconds(packed.time + shift.time), packed.value});
@@ -106,21 +106,22 @@ void Recording::Unpack(const PackedSample& packed, const ReplayShift& shift,
 
 std::vector<Span> Recording::Spans() const {
   std::vector<Span> all;
-  ReplayLog<PackedSpan>::Reader(spans_).Read(kAlways, kNever, [&](const auto& packed, auto shift) {
+  const auto unpack = [&](const auto& packed, auto shift) {
     Unpack(packed, shift, all);
     return true;
-  });
+  };
+  ReplayLog<PackedSpan>::LogReader(spans_).Read(kAlways, kNever, unpack);
   std::ranges::stable_sort(all, {}, &Span::end);
   return all;
 }
 
 std::vector<CounterSample> Recording::Samples() const {
   std::vector<CounterSample> all;
-  ReplayLog<PackedSample>::Reader(samples_).Read(kAlways, kNever,
-                                                 [&](const auto& packed, auto shift) {
-                                                   Unpack(packed, shift, all);
-                                                   return true;
-                                                 });
+  const auto unpack = [&](const auto& packed, auto shift) {
+    Unpack(packed, shift, all);
+    return true;
+  };
+  ReplayLog<PackedSample>::LogReader(samples_).Read(kAlways, kNever, unpack);
   return all;
 }
 

@@ -1,4 +1,4 @@
-// Stores the spans of the recorded devices in little memory.
+// A recording: spans and samples of the recorded devices, in little memory.
 //
 // Spans and samples are packed, stored once for all devices that one device
 // represents, and once for all periods that repeat (replay_log.h); they become
@@ -20,7 +20,7 @@ namespace tpusim::sim {
 
 class Recording {
  public:
-  // The row of one or several devices in which spans or samples are shown.
+  // A row that shows spans or samples, the same one of one or several devices.
   using Place = uint32_t;
   Place PlaceOf(const std::vector<int32_t>& devices, Track track, int32_t lane);
   Place PlaceOf(const std::vector<int32_t>& devices, Counter counter, int32_t lane);
@@ -28,7 +28,7 @@ class Recording {
   // The device, track and lane are those of the place.
   void Add(Place place, const Span& span);
   void Add(Place place, Picoseconds time, double value);
-  // On one device.
+  // Adds a span on one device.
   void Add(const Span& span);
   void Add(const CounterSample& sample);
 
@@ -36,26 +36,26 @@ class Recording {
     size_t spans = 0, samples = 0;
   };
   Mark SetMark() { return {spans_.SetMark(), samples_.SetMark()}; }
-  // Repeats what was added since the mark `times` more times. Arrows get numbers of their own,
-  // `arrows` further each time.
+  // Adds everything since the mark `times` more times. Arrows get numbers of their own, `arrows`
+  // further each time.
   void Repeat(const Mark& mark, Picoseconds period, int64_t times, uint64_t arrows);
 
-  // Returns how many spans take memory.
+  // The number of spans that take memory.
   int64_t stored_spans() const { return spans_.stored(); }
   int64_t stored_samples() const { return samples_.stored(); }
 
-  // Returns the whole recording: spans by end time, samples in the order of recording.
+  // Returns everything: spans by end time, samples in the order of recording.
   std::vector<Span> Spans() const;
   std::vector<CounterSample> Samples() const;
 
  private:
   friend class RecordingReader;
 
-  struct Row {
+  struct SeriesRow {
     std::vector<int32_t> devices;
     int32_t kind = 0;  // Track or Counter
     int32_t lane = 0;
-    auto operator<=>(const Row&) const = default;
+    auto operator<=>(const SeriesRow&) const = default;
   };
   struct PackedSpan {
     int64_t start, duration, bytes;
@@ -72,14 +72,14 @@ class Recording {
     Place place;
     int64_t At() const { return time; }
   };
-  class Rows {
+  class SeriesRows {
    public:
-    Place Find(const Row& row);
-    const Row& operator[](Place place) const { return rows_[place]; }
+    Place Find(const SeriesRow& row);
+    const SeriesRow& operator[](Place place) const { return rows_[place]; }
 
    private:
-    std::vector<Row> rows_;
-    std::map<Row, Place> found_;
+    std::vector<SeriesRow> rows_;
+    std::map<SeriesRow, Place> found_;
   };
 
   // Appends one for every device of its place.
@@ -87,7 +87,7 @@ class Recording {
   void Unpack(const PackedSample& packed, const ReplayShift& shift,
               std::vector<CounterSample>& samples) const;
 
-  Rows tracks_, counters_;
+  SeriesRows tracks_, counters_;
   ReplayLog<PackedSpan> spans_;
   ReplayLog<PackedSample> samples_;
 };
@@ -103,14 +103,14 @@ class RecordingReader {
   Picoseconds until() const { return Picoseconds(until_); }
 
  private:
-  // Reads those from `from_` until then. False: there are more than the limit.
+  // Reads entries from `from_` until then. False: there are more than the limit.
   bool Read(int64_t until, int64_t limit, std::vector<Span>& spans,
             std::vector<CounterSample>& samples);
 
   const Recording& recording_;
   const int64_t entries_;
-  ReplayLog<Recording::PackedSpan>::Reader spans_;
-  ReplayLog<Recording::PackedSample>::Reader samples_;
+  ReplayLog<Recording::PackedSpan>::LogReader spans_;
+  ReplayLog<Recording::PackedSample>::LogReader samples_;
   int64_t from_ = std::numeric_limits<int64_t>::min();
   int64_t until_ = 0;
   int64_t width_ = 1 << 10;  // of the next window, in nanoseconds

@@ -21,7 +21,7 @@
 
 namespace tpusim::sim {
 
-// The shift of times and of the numbers of arrows in a repetition.
+// The amounts that a repetition adds to times and to the numbers of arrows.
 struct ReplayShift {
   int64_t time = 0;
   uint64_t arrows = 0;
@@ -36,7 +36,7 @@ class ReplayLog {
       closed_ = false;
     }
     entries_.push_back(entry);
-    Part& part = parts_.back();
+    Stretch& part = parts_.back();
     part.last = entries_.size();
     part.earliest = std::min(part.earliest, entry.At());
     part.latest = std::max(part.latest, entry.At());
@@ -53,7 +53,7 @@ class ReplayLog {
   // Everything since the mark happens `times` more times, `period` apart.
   void Repeat(size_t mark, int64_t period, int64_t times, uint64_t arrows) {
     TPUSIM_CHECK(period > 0 && times > 0, "a repetition without duration");
-    Part repeat{
+    Stretch repeat{
         .first = mark, .last = parts_.size(), .period = period, .times = times, .arrows = arrows};
     for (size_t p = mark; p < parts_.size(); ++p) {
       repeat.earliest = std::min(repeat.earliest, parts_[p].earliest);
@@ -74,9 +74,9 @@ class ReplayLog {
   int64_t stored() const { return static_cast<int64_t>(entries_.size()); }
 
   // Reads windows one after the other.
-  class Reader {
+  class LogReader {
    public:
-    explicit Reader(const ReplayLog& log) : log_(log), earliest_from_(log.parts_.size()) {
+    explicit LogReader(const ReplayLog& log) : log_(log), earliest_from_(log.parts_.size()) {
       int64_t earliest = std::numeric_limits<int64_t>::max();
       for (size_t p = log.parts_.size(); p-- > 0;) {
         earliest = std::min(earliest, log.parts_[p].earliest);
@@ -88,7 +88,7 @@ class ReplayLog {
     // true. `from` never decreases.
     template <typename Found>
     void Read(int64_t from, int64_t until, const Found& found) {
-      const std::vector<Part>& parts = log_.parts_;
+      const std::vector<Stretch>& parts = log_.parts_;
       while (first_ < parts.size() && parts[first_].latest < from) ++first_;
       for (size_t p = first_; p < parts.size() && earliest_from_[p] < until; ++p) {
         if (!log_.ReadPart(p, {}, from, until, found)) return;
@@ -106,7 +106,7 @@ class ReplayLog {
   static constexpr size_t kPartEntries = 256;
 
   // Entries [first, last) as they were added, or the parts [first, last) repeated.
-  struct Part {
+  struct Stretch {
     size_t first = 0, last = 0;
     int64_t period = 0, times = 0;  // times = 0: entries
     uint64_t arrows = 0;            // in one period
@@ -118,7 +118,7 @@ class ReplayLog {
   template <typename Found>
   bool ReadPart(size_t index, ReplayShift shift, int64_t from, int64_t until,
                 const Found& found) const {
-    const Part& part = parts_[index];
+    const Stretch& part = parts_[index];
     if (part.size == 0 || part.latest + shift.time < from || part.earliest + shift.time >= until) {
       return true;
     }
@@ -145,7 +145,7 @@ class ReplayLog {
   }
 
   std::vector<T> entries_;
-  std::vector<Part> parts_;
+  std::vector<Stretch> parts_;
   bool closed_ = true;  // the last part takes no more entries
   int64_t size_ = 0;
 };

@@ -28,9 +28,9 @@ struct Automorphism {
   Relabeling relabeling;
 };
 
-class Search {
+class OrbitSearch {
  public:
-  Search(const configs::Config& config, const isa::PodProgram& program,
+  OrbitSearch(const configs::Config& config, const isa::PodProgram& program,
          const Impairments& impairments)
       : config_(config),
         program_(program),
@@ -89,9 +89,8 @@ class Search {
     return program_.program_of_device[chip * per_chip_ + index];
   }
 
-  // Colors what a turn must preserve, but for the names of programs: clocks, and the rates of the
-  // links
-  // around a chip in any order.
+  // Colors chips by what a turn must preserve, but for the names of programs: clocks, and the rates
+  // of the links around a chip in any order.
   void ColorChips(const Impairments& impairments) {
     std::vector<int64_t> devices(program_.programs.size(), 0);
     for (const int32_t program : program_.program_of_device) ++devices[program];
@@ -198,7 +197,7 @@ class Orbits {
 
   const std::vector<int64_t>& first() const { return first_; }
   const std::vector<int32_t>& view() const { return view_; }
-  // Returns by view what leads from the first member; 0 is the identity and has no tables.
+  // Returns by view the relabeling from the first member; 0 is the identity and has no tables.
   const std::vector<Relabeling>& relabelings() const { return relabelings_; }
 
  private:
@@ -239,7 +238,7 @@ class Orbits {
 std::optional<Classes> OrbitsOf(const configs::Config& config, const isa::PodProgram& program,
                                 const Impairments& impairments) {
   if (config.topology.slices() > 1 || program.programs.size() > kMaxPrograms) return std::nullopt;
-  const std::vector<Automorphism> automorphisms = Search(config, program, impairments).Run();
+  const std::vector<Automorphism> automorphisms = OrbitSearch(config, program, impairments).Run();
   if (automorphisms.empty()) return std::nullopt;
   const Orbits orbits(automorphisms, config.topology.chips());
 

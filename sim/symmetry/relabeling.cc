@@ -82,7 +82,7 @@ class Matcher {
 
  private:
   using Pair = std::tuple<const isa::Body*, const isa::Body*, isa::Iteration>;
-  struct Mark {
+  struct Checkpoint {
     size_t routes, flags, tokens, streams, bodies;
   };
 
@@ -95,7 +95,7 @@ class Matcher {
       for (size_t k = 0; k < end - begin && !found; ++k) {
         const size_t j = begin + (i - begin + k) % (end - begin);
         if (taken[j - begin]) continue;
-        const Mark mark = {routes_.mark(), flags_.mark(), tokens_.mark(), streams_.mark(),
+        const Checkpoint mark = {routes_.mark(), flags_.mark(), tokens_.mark(), streams_.mark(),
                            made_.size()};
         found = Instructions(a[i], b[j]);
         if (found) {
@@ -109,7 +109,7 @@ class Matcher {
     return true;
   }
 
-  void Back(const Mark& mark) {
+  void Back(const Checkpoint& mark) {
     routes_.Back(mark.routes);
     flags_.Back(mark.flags);
     tokens_.Back(mark.tokens);

@@ -18,8 +18,7 @@
 // to begin again. Sets that never occur never split a class. Partitions only become finer,
 // so this ends; in practice after one or two simulations that stop early.
 //
-// A set here names programs and routes: all devices of a program count as sending if one
-// does.
+// A set here names programs and routes: all devices of a program count as sending if one does.
 //
 // Where names get in the way, because the program does the same over other routes around a
 // part that is unlike the rest, the orbits of automorphisms (automorphisms.h) can be fewer
@@ -57,14 +56,12 @@ enum class Folding {
 class Symmetry {
  public:
   // Everything must outlive it. The program must have been verified. `folds`: or every device is a
-  // class of its own.
-  // `recorded`: devices that must be called by the names of their own routes.
+  // class of its own. `recorded`: devices that must be called by the names of their own routes.
   Symmetry(const configs::Config& config, const isa::PodProgram& program,
            const Impairments& impairments, bool folds, const std::vector<int32_t>& recorded = {});
 
   const Classes& classes() const { return classes_; }
-  // Returns the routes that transfers can be sent on: allowed, or what is under way has to be
-  // watched.
+  // Returns all routes that transfers can be sent on: allowed together, or to be watched in flight.
   const RouteSet& all() const { return all_; }
   // Transfers on these routes together get the same rates within every class.
   bool Allows(const RouteSet& set) const;
@@ -73,7 +70,7 @@ class Symmetry {
   // Takes the orbits for classes if they are fewer. Looking for them takes longer than all else here.
   void TryOrbits();
 
-  const std::vector<FoldingReport::Step>& steps() const { return steps_; }
+  const std::vector<FoldingReport::FoldingStep>& steps() const { return steps_; }
 
  private:
   void Refine();
@@ -92,7 +89,7 @@ class Symmetry {
   bool orbits_tried_ = false;
   std::optional<Classes> orbits_;
   bool are_orbits_ = false;  // the classes
-  std::vector<FoldingReport::Step> steps_;
+  std::vector<FoldingReport::FoldingStep> steps_;
 };
 
 }  // namespace tpusim::sim

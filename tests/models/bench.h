@@ -68,7 +68,7 @@ class Bench : public sc_core::sc_module {
 
   // A flow of so much on one resource, alone or beside others.
   void Flow(flow::ResourceId resource, double amount, events::FlowListener* listener) {
-    const std::array<flow::Use, 1> uses = {{{resource, 1}}};
+    const std::array<flow::ResourceUse, 1> uses = {{{resource, 1}}};
     fluid.Start(amount, std::numeric_limits<double>::infinity(), uses, listener, 0);
   }
 };

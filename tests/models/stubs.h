@@ -97,18 +97,18 @@ struct StubFlags : chip::FlagsInterface {
 struct StubDma : chip::BulkDmaInterface {
   struct Issued {
     int32_t channel = 0;
-    chip::Transfer transfer;
+    chip::DmaTransfer transfer;
     int64_t at = 0;
   };
   std::vector<Issued> issued;
   size_t over = 0;
   timing::MemoryBytes ended;
 
-  void Issue(int32_t channel, const chip::Transfer& transfer) override {
+  void Issue(int32_t channel, const chip::DmaTransfer& transfer) override {
     issued.push_back({channel, transfer, NowPs()});
   }
   void EndNext() {
-    const chip::Transfer transfer = issued.at(over++).transfer;
+    const chip::DmaTransfer transfer = issued.at(over++).transfer;
     ended += transfer.accessed;
     transfer.listener->TransferEnded(transfer.number);
   }

@@ -14,7 +14,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-isa::Place PlaceOf(const Instruction& i) { return {i.op_name(), i.SourceLocation()}; }
+isa::SourcePlace PlaceOf(const Instruction& i) { return {i.op_name(), i.SourceLocation()}; }
 
 // Both compilers put these wherever it suits them.
 bool DoesWork(Opcode opcode) {
@@ -24,7 +24,7 @@ bool DoesWork(Opcode opcode) {
 
 isa::OpPlaces PlacesOfFusion(const Instruction& fusion) {
   isa::OpPlaces places{PlaceOf(fusion), {}};
-  std::set<isa::Place> covered;
+  std::set<isa::SourcePlace> covered;
   const Instruction *product = nullptr, *last = nullptr;
   std::vector<const Computation*> open(fusion.called().begin(), fusion.called().end());
   while (!open.empty()) {
@@ -49,7 +49,7 @@ isa::OpPlaces PlacesOfFusion(const Instruction& fusion) {
   return places;
 }
 
-isa::Place PlaceOfResult(const Instruction& i) {
+isa::SourcePlace PlaceOfResult(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? PlacesOfFusion(i).main : PlaceOf(i);
 }
 
@@ -57,16 +57,16 @@ isa::Place PlaceOfResult(const Instruction& i) {
 constexpr int kMostSteps = 16;
 
 // Returns the place of a value without a line: of the first use that has one, else of its operand.
-isa::Place PlaceBeside(const Instruction& value) {
+isa::SourcePlace PlaceBeside(const Instruction& value) {
   std::vector<const Instruction*> uses(value.users().begin(), value.users().end());
   for (size_t n = 0; n < uses.size() && n < kMostSteps; ++n) {
-    if (const isa::Place place = PlaceOfResult(*uses[n]); !place.source.empty()) return place;
+    if (const isa::SourcePlace place = PlaceOfResult(*uses[n]); !place.source.empty()) return place;
     uses.insert(uses.end(), uses[n]->users().begin(), uses[n]->users().end());
   }
   const Instruction* from = &value;
   for (int n = 0; n < kMostSteps && !from->operands().empty(); ++n) {
     from = from->operand(0);
-    if (const isa::Place place = PlaceOfResult(*from); !place.source.empty()) return place;
+    if (const isa::SourcePlace place = PlaceOfResult(*from); !place.source.empty()) return place;
   }
   return PlaceOf(value);
 }

@@ -127,7 +127,7 @@ std::shared_ptr<const isa::Iterations> IterationsOf(const RepeatedRun& run,
   for (size_t n = run.begin; n < run.begin + run.length; ++n) {
     const Instruction& i = *schedule[n].instruction;
     if (operations.of.at(&i).what != Execution::kDone) continue;
-    std::vector<isa::Iterations::Range>& tokens = ranges[static_cast<int>(isa::NameKind::kToken)];
+    auto& tokens = ranges[static_cast<int>(isa::NameKind::kToken)];
     TPUSIM_CHECK(!tokens.empty(), "iterations wait for what none of them starts");
     int32_t& lowest = tokens.front().lowest;
     lowest = std::min(lowest, operations.of.at(&hlo::StartOf(i)).collective);

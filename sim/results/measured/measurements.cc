@@ -16,20 +16,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RoleName {
-  Role role;
+  MeasurementRole role;
   const char* name;
 };
-constexpr RoleName kRoles[] = {{Role::kCalibration, "calibration"},
-                               {Role::kValidation, "validation"},
-                               {Role::kUpperBound, "upper bound"}};
+constexpr RoleName kRoles[] = {{MeasurementRole::kCalibration, "calibration"},
+                               {MeasurementRole::kValidation, "validation"},
+                               {MeasurementRole::kUpperBound, "upper bound"}};
 
 // Whole steps of models. They tell how good the model is as long as no parameter knows them.
 constexpr std::string_view kNeverFitted[] = {"training", "inference"};
 
 // Reads the fields of one object and remembers the first that is wrong.
-class Reader {
+class FieldReader {
  public:
-  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+  FieldReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
     if (!object.is_object()) problem_ = where_ + " is not an object";
   }
 
@@ -87,13 +87,13 @@ class Reader {
     return categories;
   }
 
-  Role RoleOf(const char* key) {
+  MeasurementRole RoleOf(const char* key) {
     const std::string name = Text(key);
     for (const RoleName& r : kRoles) {
       if (name == r.name) return r.role;
     }
-    Complain(key, "is none of calibration, validation, upper bound");
-    return Role::kValidation;
+    Complain(key, "is not one of calibration, validation, upper bound");
+    return MeasurementRole::kValidation;
   }
 
   absl::Status status() const { return problem_.empty() ? absl::OkStatus() : UserError(problem_); }
@@ -110,7 +110,7 @@ class Reader {
 
 }  // namespace
 
-std::string NameOf(Role role) {
+std::string NameOf(MeasurementRole role) {
   for (const RoleName& r : kRoles) {
     if (r.role == role) return r.name;
   }
@@ -132,7 +132,7 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
   const Json rows = json.value("measurements", Json());
   if (!rows.is_array()) return UserError("\"measurements\" is not a list");
   for (size_t i = 0; i < rows.size(); ++i) {
-    Reader reader(rows[i], fmt::format("measurement {}", i));
+    FieldReader reader(rows[i], fmt::format("measurement {}", i));
     Measurement m;
     m.id = reader.Text("id");
     m.name = reader.Text("name");
@@ -157,7 +157,7 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
     m.source = reader.Text("source");
     m.note = reader.Text("note", /*required=*/false);
     RETURN_IF_ERROR(reader.status());
-    if (m.role == Role::kCalibration && IsModelStep(m)) {
+    if (m.role == MeasurementRole::kCalibration && IsModelStep(m)) {
       return UserError(fmt::format(
           "measurement {}: {} is of kind \"{}\" and may not be \"calibration\": nothing is fitted "
           "to a {} step; give \"validation\"",
@@ -168,8 +168,8 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
   const Json pending = json.value("pending", Json::array());
   if (!pending.is_array()) return UserError("\"pending\" is not a list");
   for (size_t i = 0; i < pending.size(); ++i) {
-    Reader reader(pending[i], fmt::format("pending measurement {}", i));
-    Pending p{reader.Text("id"),       reader.Text("chip"), reader.Text("what"),
+    FieldReader reader(pending[i], fmt::format("pending measurement {}", i));
+    PendingMeasurement p{reader.Text("id"),       reader.Text("chip"), reader.Text("what"),
               reader.Text("measured"), reader.Text("why"),  reader.Text("source")};
     RETURN_IF_ERROR(reader.status());
     result.pending.push_back(std::move(p));

@@ -22,9 +22,9 @@ namespace tpusim::results {
 
 inline constexpr std::string_view kStepTime = "step time";
 
-enum class Role { kCalibration, kValidation, kUpperBound };
+enum class MeasurementRole { kCalibration, kValidation, kUpperBound };
 
-// The time of a category of XProf in a step.
+// The time of a step that XProf counts in one category.
 struct CategoryTime {
   std::string name;
   Picoseconds time;
@@ -36,45 +36,45 @@ struct Measurement {
   std::string workload;  // relative to the file
   std::string quantity;  // "step time", or a kind of collective: the time of one
   Picoseconds measured;
-  // FLOPs of one device, as the source counts them: what its model FLOP rate means; 0: not said.
+  // Model FLOPs of one device, as the source counts them for its model FLOP rate; 0: not said.
   double model_flops = 0;
   std::vector<CategoryTime> categories;  // of a step (step_categories.h); empty: not measured
   Bytes peak_hbm{0};                     // of one device; 0: not measured
   std::string xla_flags;                 // that the source ran the TPU compiler with
-  Role role = Role::kValidation;
+  MeasurementRole role = MeasurementRole::kValidation;
   std::string reproducibility;  // "A": exact program and conditions are known, to "C"
   std::string source, note;
   std::vector<std::string> assumptions;  // what the source does not say, and what stands for it
 };
 
-std::string NameOf(Role role);  // "calibration", "validation", "upper bound"
+std::string NameOf(MeasurementRole role);  // "calibration", "validation", "upper bound"
 
-// Whether it is a whole step of a model.
+// Returns whether it is a whole step of a model.
 bool IsModelStep(const Measurement& measurement);
 
 // A measurement without a workload.
-struct Pending {
+struct PendingMeasurement {
   std::string id, chip, what, measured, why, source;
 };
 
 struct Measurements {
   std::vector<Measurement> rows;
-  std::vector<Pending> pending;
+  std::vector<PendingMeasurement> pending;
 };
 
-// Error: not of the schema; says which row and field.
+// Reads a file. Error: it does not have the schema; the message says which row and field.
 absl::StatusOr<Measurements> ParseMeasurements(const std::string& json);
 
 struct Outcome {
   Measurement measurement;
   Picoseconds simulated;
-  // HBM of the report, for steps of models.
+  // Figures of the report, for steps of models.
   Bytes peak_hbm{0}, usable_hbm{0};
   FlopsPerSecond peak_flops_per_second{0};
   PathTimes critical_path{};
   std::vector<Picoseconds> categories;  // of every measured one, the simulated time
 
-  // Relative to the measured value; negative: simulated faster.
+  // Returns the error relative to the measured value; negative: simulated faster.
   double Error() const;
 };
 

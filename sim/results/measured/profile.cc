@@ -34,7 +34,7 @@ constexpr int64_t kLongest = 3'600'000'000'000'000;
 struct Interval {
   int64_t start = 0, end = 0;  // picoseconds
 };
-struct Executed {
+struct ProgramRun {
   Interval when;
   int64_t metadata = 0;
 };
@@ -48,8 +48,8 @@ class PlaneReader {
     }
   }
 
-  std::vector<Executed> EventsOf(std::string_view line_name) const {
-    std::vector<Executed> events;
+  std::vector<ProgramRun> EventsOf(std::string_view line_name) const {
+    std::vector<ProgramRun> events;
     for (const xp::XLine& line : plane_.lines()) {
       if (line.name() != line_name) continue;
       // Lines begin at a time of day in nanoseconds, which in picoseconds is no number of 64 bits.
@@ -64,7 +64,7 @@ class PlaneReader {
     }
     // Those around others first.
     std::ranges::stable_sort(
-        events, {}, [](const Executed& e) { return std::pair(e.when.start, -e.when.end); });
+        events, {}, [](const ProgramRun& e) { return std::pair(e.when.start, -e.when.end); });
     return events;
   }
 
@@ -132,9 +132,9 @@ struct Execution {
 };
 
 // The own time of every operation inside `execution`; `ops` are sorted, those around others first.
-void AddOps(const std::vector<Executed>& ops, Execution& execution) {
-  std::vector<Executed> open;  // each inside the one before
-  for (const Executed& op : ops) {
+void AddOps(const std::vector<ProgramRun>& ops, Execution& execution) {
+  std::vector<ProgramRun> open;  // each inside the one before
+  for (const ProgramRun& op : ops) {
     if (op.when.start < execution.when.start || op.when.start >= execution.when.end) continue;
     while (!open.empty() && open.back().when.end <= op.when.start) open.pop_back();
     auto& [count, time] = execution.ops[op.metadata];
@@ -148,7 +148,7 @@ void AddOps(const std::vector<Executed>& ops, Execution& execution) {
   }
 }
 
-struct Device {
+struct DeviceProfile {
   const xp::XPlane* plane = nullptr;
   std::vector<Execution> executions;
 };
@@ -158,7 +158,7 @@ class ProfileSums {
  public:
   explicit ProfileSums(std::string module) { profile_.module = std::move(module); }
 
-  void Add(const Device& device) {
+  void Add(const DeviceProfile& device) {
     const PlaneReader reader(*device.plane);
     ++profile_.devices;
     for (size_t i = 0; i < device.executions.size(); ++i) {
@@ -198,7 +198,7 @@ class ProfileSums {
   }
 
  private:
-  // The sum of all executions; the picoseconds of many hours are no whole number of 64 bits.
+  // A sum over all executions; picoseconds of many hours do not fit 64 bits.
   struct Sum {
     ProfiledOp op;
     double count = 0, time = 0;
@@ -210,8 +210,7 @@ class ProfileSums {
   int64_t gaps_ = 0;
 };
 
-// Returns the files of a profile; of a folder those of the newest run: jax.profiler writes into
-// plugins/profile/TIME.
+// Returns the files of the newest run in a folder: jax.profiler writes into plugins/profile/TIME.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -256,7 +255,7 @@ absl::StatusOr<std::string> ModuleOf(const std::vector<const xp::XPlane*>& plane
   std::map<std::string, int64_t> times;
   for (const xp::XPlane* plane : planes) {
     const PlaneReader reader(*plane);
-    for (const Executed& run : reader.EventsOf(kModules)) {
+    for (const ProgramRun& run : reader.EventsOf(kModules)) {
       times[WithoutFingerprint(reader.NameOf(run.metadata))] += run.when.end - run.when.start;
     }
   }
@@ -268,12 +267,12 @@ absl::StatusOr<std::string> ModuleOf(const std::vector<const xp::XPlane*>& plane
 }
 
 // Whole executions of the program.
-Device DeviceOf(const xp::XPlane& plane, const std::string& module) {
+DeviceProfile DeviceOf(const xp::XPlane& plane, const std::string& module) {
   const PlaneReader reader(plane);
-  const std::vector<Executed> ops = reader.EventsOf(kOps);
-  Device device{&plane, {}};
+  const std::vector<ProgramRun> ops = reader.EventsOf(kOps);
+  DeviceProfile device{&plane, {}};
   int64_t most = 0;
-  for (const Executed& run : reader.EventsOf(kModules)) {
+  for (const ProgramRun& run : reader.EventsOf(kModules)) {
     if (WithoutFingerprint(reader.NameOf(run.metadata)) != module) continue;
     Execution execution{run.when, {}, 0};
     AddOps(ops, execution);
@@ -316,7 +315,7 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path, const std::string& 
   ProfileSums sums(*chosen);
   bool any = false;
   for (const xp::XPlane* plane : planes) {
-    const Device device = DeviceOf(*plane, *chosen);
+    const DeviceProfile device = DeviceOf(*plane, *chosen);
     if (device.executions.empty()) continue;
     any = true;
     sums.Add(device);

@@ -18,7 +18,8 @@
 namespace tpusim::results {
 namespace {
 
-// Returns what the main streams executed, named as in a profile, a mean of all devices as there.
+// Returns the operations of the main streams, named as in a profile, each the mean of all devices
+// as there.
 std::vector<ProfiledOp> SimulatedOps(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   std::vector<ProfiledOp> ops;
   for (size_t i = 0; i < info.ops.size(); ++i) {
@@ -32,7 +33,7 @@ std::vector<ProfiledOp> SimulatedOps(const isa::ProgramInfo& info, const sim::Ti
 
 // Rows that either side adds to.
 template <typename Key>
-class Rows {
+class ProfileRows {
  public:
   void Add(const Key& key, const ProfiledOp& op, bool simulated) {
     Named& named = rows_[key];
@@ -122,8 +123,8 @@ ProfileComparison CompareProfile(Profile profile, const isa::ProgramInfo& info,
   measured.push_back(Idle(measured_idle));
   simulated.push_back(Idle(simulated_idle));
 
-  Rows<std::string> categories, by_name;
-  Rows<PlaceKey> by_place;
+  ProfileRows<std::string> categories, by_name;
+  ProfileRows<PlaceKey> by_place;
   for (const bool side : {false, true}) {
     for (const ProfiledOp& op : side ? simulated : measured) {
       categories.Add(op.category, {op.category, op.category, "", "", op.count, op.time}, side);

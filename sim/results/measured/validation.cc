@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 // "calibration", "validation A", "validation B", ...
 std::string ClassOf(const Measurement& m) {
-  if (m.role != Role::kValidation) return NameOf(m.role);
+  if (m.role != MeasurementRole::kValidation) return NameOf(m.role);
   return "validation " + m.reproducibility;
 }
 
@@ -35,7 +35,7 @@ void AddErrors(const std::vector<Outcome>& outcomes, size_t width,
   std::map<std::tuple<std::string, std::string, std::string>, Mean> means;
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
-    if (m.role == Role::kUpperBound) continue;
+    if (m.role == MeasurementRole::kUpperBound) continue;
     for (const auto& [chip, kind] : {std::pair(m.chip, m.kind), {std::string("all"), "all"}}) {
       Mean& mean = means[{chip == "all" ? "~" : chip, ClassOf(m), kind}];
       const double error = std::abs(o.Error());
@@ -59,18 +59,18 @@ void AddErrors(const std::vector<Outcome>& outcomes, size_t width,
   for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
 }
 
-// Adds lines by reason: which measurements of which chip wait for it.
-void AddPending(const std::vector<Pending>& pending, size_t width,
+// Adds a table of pending measurements by reason and chip.
+void AddPending(const std::vector<PendingMeasurement>& pending, size_t width,
                 std::vector<std::string>& lines) {
   if (pending.empty()) return;
   std::vector<std::vector<std::string>> table = {{"pending", "<chip", "rows", "<because", "<ids"}};
   std::vector<std::pair<std::string, std::string>> seen;  // reason and chip, as they come
-  for (const Pending& p : pending) {
+  for (const PendingMeasurement& p : pending) {
     if (std::find(seen.begin(), seen.end(), std::pair(p.why, p.chip)) != seen.end()) continue;
     seen.emplace_back(p.why, p.chip);
     int64_t rows = 0;
     std::vector<std::string> ids;
-    for (const Pending& other : pending) {
+    for (const PendingMeasurement& other : pending) {
       if (other.why != p.why || other.chip != p.chip) continue;
       ++rows;
       // "V29 524288" is a point of V29.
@@ -114,7 +114,7 @@ absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measu
 }
 
 std::string FormatValidation(const std::vector<Outcome>& outcomes,
-                             const std::vector<Pending>& pending, size_t width) {
+                             const std::vector<PendingMeasurement>& pending, size_t width) {
   std::vector<std::string> lines;
   std::vector<std::vector<std::string>> table = {
       {"id", "<chip", "<class", "measured", "simulated", "error", "<what"}};
@@ -122,7 +122,9 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
     const Measurement& m = o.measurement;
     if (IsModelStep(m)) continue;
     std::string error = fmt::format("{:+.1f}%", 100 * o.Error());
-    if (m.role == Role::kUpperBound) error = o.simulated > m.measured ? "EXCEEDED" : "below";
+    if (m.role == MeasurementRole::kUpperBound) {
+      error = o.simulated > m.measured ? "EXCEEDED" : "below";
+    }
     table.push_back({m.id, m.chip, ClassOf(m), TimeText(m.measured), TimeText(o.simulated), error,
                      m.quantity == kStepTime ? m.name : m.name + ": " + m.quantity});
   }
@@ -135,8 +137,8 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
-std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending,
-                   const Producer& producer) {
+std::string ToJson(const std::vector<Outcome>& outcomes,
+                   const std::vector<PendingMeasurement>& pending, const Producer& producer) {
   Json rows = Json::array();
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
@@ -156,7 +158,7 @@ std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pendi
     rows.push_back(std::move(row));
   }
   Json rest = Json::array();
-  for (const Pending& p : pending) {
+  for (const PendingMeasurement& p : pending) {
     rest.push_back({{"id", p.id},
                     {"chip", p.chip},
                     {"what", p.what},

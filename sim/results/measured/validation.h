@@ -1,5 +1,11 @@
-// Simulated against measured: what became of the rows of a file of measurements, and what that says
-// of a chip.
+// Simulations beside measurements: the outcome of each row of a file of measurements
+// (measurements.h), and mean errors of a chip by kind of program.
+//
+// OutcomeOf compares a report with a row; FormatValidation and ToJson print all rows. Steps of
+// models have tables of their own (model_steps.h, step_categories.h). A profile that XProf took of
+// a TPU is read by profile.h and compared operation by operation in profile_comparison.h. Errors
+// are never averaged over the roles of rows: a row that a parameter was fitted to says nothing
+// about the model.
 #ifndef TPUSIM_SIM_RESULTS_MEASURED_VALIDATION_H_
 #define TPUSIM_SIM_RESULTS_MEASURED_VALIDATION_H_
 
@@ -13,18 +19,17 @@
 
 namespace tpusim::results {
 
-// Returns what the report of the workload says of the measurement. Error: the report has no such
-// quantity.
+// Returns the report's value of what was measured. Error: the report has no such quantity.
 absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement);
 
 // Tables of the rows and of mean absolute errors by chip, kind and role, and what is
 // pending, at most `width` wide. An upper bound has no error, but is named if it is exceeded.
 std::string FormatValidation(const std::vector<Outcome>& outcomes,
-                             const std::vector<Pending>& pending, size_t width);
+                             const std::vector<PendingMeasurement>& pending, size_t width);
 
-// Schema "tpusim.validation/1": the rows with simulated times and errors.
-std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending,
-                   const Producer& producer);
+// Returns JSON of schema "tpusim.validation/1": the rows with simulated times and errors.
+std::string ToJson(const std::vector<Outcome>& outcomes,
+                   const std::vector<PendingMeasurement>& pending, const Producer& producer);
 
 }  // namespace tpusim::results
 

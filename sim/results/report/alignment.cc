@@ -15,8 +15,8 @@
 namespace tpusim::results {
 namespace {
 
-using isa::Place;
-using PlaceKey = Place;  // without numbers in the scope and folders in the source
+using isa::SourcePlace;
+using PlaceKey = SourcePlace;  // without numbers in the scope and folders in the source
 using PlaceKeys = std::set<PlaceKey>;
 
 Picoseconds AbsoluteTime(Picoseconds t) { return std::max(t, Picoseconds(0) - t); }
@@ -26,8 +26,8 @@ class PlaceTable {
  public:
   explicit PlaceTable(AlignBy by) : by_(by) {}
 
-  PlaceKey Add(const Place& place) {
-    Place kept = place;
+  PlaceKey Add(const SourcePlace& place) {
+    SourcePlace kept = place;
     if (by_ == AlignBy::kSource) kept.scope.clear();
     if (by_ == AlignBy::kScope) kept.source.clear();
     // An export and a dump of the compiler may name one file from different folders.
@@ -37,7 +37,7 @@ class PlaceTable {
     if (named.source.empty()) named.source = kept.source;
     return key;
   }
-  Place NameOf(const PlaceKey& key) const {
+  SourcePlace NameOf(const PlaceKey& key) const {
     const Named& named = named_.at(key);
     return {named.scope.text(), named.source};
   }
@@ -177,8 +177,7 @@ class Aligner {
     return kernel;
   }
 
-  // Returns the entries that the other program does not have and that `chosen` takes, longest
-  // first.
+  // Returns the kernels that `chosen` takes and the other program does not have, longest first.
   template <typename Chosen>
   std::vector<AlignedKernel> Only(size_t side, const Chosen& chosen) const {
     std::vector<AlignedKernel> kernels;
@@ -262,7 +261,7 @@ bool ShareMostPlaces(const Report& a, const Report& b) {
   PlaceTable table(AlignBy::kScopeAndSource);
   Both<PlaceKeys> keys;
   for (size_t side = 0; side < 2; ++side) {
-    for (const Place& place : (side == 0 ? a : b).placed.places) {
+    for (const SourcePlace& place : (side == 0 ? a : b).placed.places) {
       if (!place.source.empty()) keys[side].insert(table.Add(place));
     }
   }

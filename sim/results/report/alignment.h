@@ -38,8 +38,8 @@ struct AlignedKernel {
   std::string name;  // "fusion.*" of several
   int64_t members = 0, count = 0;
   Picoseconds time{0};
-  isa::Place made;
-  std::vector<isa::Place> covered;  // with where it is made
+  isa::SourcePlace made;
+  std::vector<isa::SourcePlace> covered;  // with where it is made
 };
 
 // Collectives of one place that run in one way; of one kind, how often in either way.
@@ -55,19 +55,19 @@ struct KindTotals {
 };
 
 struct AlignedPlace {
-  isa::Place place;
+  isa::SourcePlace place;
   Both<PartTimes> times;
   // Kernels that only one of the programs has.
   Both<std::vector<AlignedKernel>> kernels;  // longest first
-  // Empty where both run the same.
+  // Collectives of both; empty if both run the same.
   Both<std::vector<AlignedCollective>> collectives;
   Picoseconds Change() const { return times[1].Sum() - times[0].Sum(); }
 };
 
-// The contents of HBM when a program needs most of it.
+// Arrays that are in HBM when a program needs most of it.
 struct AlignedMemory {
   std::string owner;  // "arguments", "saved activations", ...
-  isa::Place place;
+  isa::SourcePlace place;
   Both<Bytes> bytes{};
   Bytes Change() const { return bytes[1] - bytes[0]; }
 };
@@ -90,14 +90,15 @@ struct Compared {
   std::string problem;
 };
 
-// The parts of a place. Where the time is asked for by scope alone, lines of it are one place.
+// The key of a place. If the time is asked for by scope alone, lines of it are one place.
 enum class AlignBy { kScopeAndSource, kScope, kSource };
 
 Alignment Align(const Both<const Report*>& reports, const Both<std::string>& labels,
                 AlignBy by = AlignBy::kScopeAndSource);
 
-// Every program of the TPU compiler beside the first export of the same program (of the same name)
-// on the same slice; the one that was given first comes first. Empty where there are no such pairs.
+// Returns every program of the TPU compiler beside the first export of the same program (of the
+// same name) on the same slice; the one that was given first comes first. Empty: there are no such
+// pairs.
 std::vector<Alignment> Alignments(const std::vector<Compared>& compared,
                                   AlignBy by = AlignBy::kScopeAndSource);
 

@@ -13,7 +13,7 @@
 namespace tpusim::results {
 namespace {
 
-using isa::Place;
+using isa::SourcePlace;
 using AlignmentTable = std::vector<std::vector<std::string>>;
 using AlignmentJsonValue = nlohmann::ordered_json;
 
@@ -29,7 +29,7 @@ std::string TimeChange(const Both<Picoseconds>& times) {
   return SignedTimeText(times[1] - times[0]);
 }
 
-// Returns the text of a column in which most is equal.
+// Returns the text of a change; "" if there is none, for columns in which most rows are equal.
 std::string IfChanged(Picoseconds change) {
   return change == Picoseconds(0) ? "" : SignedTimeText(change);
 }
@@ -49,15 +49,17 @@ std::string LineText(const std::string& source) {
   return source.substr(source.find_last_of('/') + 1);
 }
 
-std::string PlaceText(const Place& place) {
+std::string PlaceText(const SourcePlace& place) {
   if (!place.source.empty()) return LineText(place.source);
   return place.scope.empty() ? std::string(kNoSource) : place.scope;
 }
 
-// Returns the text of a place beside another one: ":12" in the same file, its scope on the same
+// Returns a place as printed beside another one: ":12" in the same file, its scope on the same
 // line.
-std::string TextBeside(const Place& place, const Place& other) {
-  const auto file = [](const Place& p) { return p.source.substr(0, p.source.find_last_of(':')); };
+std::string TextBeside(const SourcePlace& place, const SourcePlace& other) {
+  const auto file = [](const SourcePlace& p) {
+    return p.source.substr(0, p.source.find_last_of(':'));
+  };
   if (place.source.empty() || place.source == other.source) {
     return place.scope.substr(place.scope.find_last_of('/') + 1);
   }
@@ -66,7 +68,7 @@ std::string TextBeside(const Place& place, const Place& other) {
 }
 
 // Behind what PlaceText says.
-std::string ScopeBehind(const Place& place) {
+std::string ScopeBehind(const SourcePlace& place) {
   return place.source.empty() || place.source == place.scope ? "" : place.scope;
 }
 
@@ -127,7 +129,7 @@ AlignmentTable PlacesTable(const Alignment& a, size_t top) {
     table.back().push_back(scope);
   };
   for (size_t i = 0; i < shown; ++i) {
-    const Place& place = rows[i]->place;
+    const SourcePlace& place = rows[i]->place;
     line(PlaceText(place), rows[i]->times, ScopeBehind(place));
   }
   if (shown < rows.size()) {
@@ -146,7 +148,7 @@ AlignmentTable PlacesTable(const Alignment& a, size_t top) {
 }
 
 // "fusion.* (4) 2.1 us: :50 :56", of a kernel that is made elsewhere "in fusion.3 of :58 2.1 us".
-std::string KernelText(const AlignedKernel& kernel, const Place& place) {
+std::string KernelText(const AlignedKernel& kernel, const SourcePlace& place) {
   constexpr size_t kMostLines = 6;
   std::string text = kernel.name;
   if (kernel.members > 1) text += fmt::format(" ({})", kernel.members);
@@ -155,7 +157,7 @@ std::string KernelText(const AlignedKernel& kernel, const Place& place) {
   }
   text += " " + TimeText(kernel.time);
   std::vector<std::string> lines;
-  for (const Place& covered : kernel.covered) {
+  for (const SourcePlace& covered : kernel.covered) {
     if (covered == kernel.made || covered == place) continue;
     const std::string line = TextBeside(covered, place);
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
@@ -232,13 +234,13 @@ AlignmentJsonValue TimesJson(const PartTimes& times) {
   return json;
 }
 
-AlignmentJsonValue PlaceJson(const Place& place) {
+AlignmentJsonValue PlaceJson(const SourcePlace& place) {
   return {{"scope", place.scope}, {"source", place.source}};
 }
 
 AlignmentJsonValue KernelJson(const AlignedKernel& kernel) {
   AlignmentJsonValue covered = AlignmentJsonValue::array();
-  for (const Place& place : kernel.covered) covered.push_back(PlaceJson(place));
+  for (const SourcePlace& place : kernel.covered) covered.push_back(PlaceJson(place));
   return {{"name", kernel.name},
           {"members", kernel.members},
           {"count", kernel.count},
@@ -356,7 +358,7 @@ AlignmentTable CollectivesTable(const Alignment& a, size_t top) {
   return OnlyTable(
       a, "collectives otherwise", top,
       [](const AlignedPlace& p) -> const auto& { return p.collectives; },
-      [](const AlignedCollective& c, const Place&) { return CollectiveText(c); });
+      [](const AlignedCollective& c, const SourcePlace&) { return CollectiveText(c); });
 }
 
 constexpr size_t kAllRows = 1'000'000'000;

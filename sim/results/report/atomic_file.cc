@@ -22,12 +22,12 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, 
 
 // Paths of temporary files, for the signal handler: it may neither lock nor
 // allocate. A slot that is used holds a whole path.
-struct Slot {
+struct PathSlot {
   std::atomic<bool> used = false;
   char path[PATH_MAX] = {};
 };
 constexpr int kSlots = 64;
-Slot slots[kSlots];  // NOLINT: a signal handler has nothing but globals
+PathSlot slots[kSlots];  // NOLINT: a signal handler has nothing but globals
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void EndOnSignal(int signal) {
@@ -157,7 +157,7 @@ int TemporaryFile::RenameTo(const std::string& target) {
 }
 
 void RemoveTemporaries() {
-  for (const Slot& slot : slots) {
+  for (const PathSlot& slot : slots) {
     if (slot.used.load()) ::unlink(slot.path);
   }
 }

@@ -45,7 +45,7 @@ std::string ComputeReason(const Report& a, const Report& b) {
   return fmt::format("{} -> {}", FlopsText(a.flops), FlopsText(b.flops));
 }
 
-// Describes how far simulations like this one were from measurements.
+// Returns the error of simulations like this one against measurements.
 std::string ErrorText(const ErrorBar& bar) {
   if (bar.rows == 0) return "-";
   return fmt::format("{}, worst {:+.1f}%", PercentText(bar.mean), 100 * bar.worst);
@@ -56,7 +56,7 @@ AlignBy AlignByOf(RollupBy by) {
   return by == RollupBy::kSource ? AlignBy::kSource : AlignBy::kScopeAndSource;
 }
 
-struct Part {
+struct StepDifference {
   std::string name;
   Picoseconds change;
   std::string reason;
@@ -79,18 +79,17 @@ std::string ExplainDifference(const std::string& name_a, const Report& a, const 
                        faster ? "faster" : "slower", name_a, SignedTimeText(change));
   }
 
-  std::vector<Part> parts = {
+  std::vector<StepDifference> parts = {
       {"exposed communication", b.exposed - a.exposed, ExposedReason(a, b)},
       {"compute", b.compute_busy - a.compute_busy, ComputeReason(a, b)},
       {"waits for HBM, launches and latencies", Rest(b) - Rest(a), ""},
   };
   std::ranges::stable_sort(parts, std::greater<>(),
-                           [](const Part& part) { return Magnitude(part.change); });
-  // What is under a twentieth of the largest part, or of no weight in the
-  // step, explains nothing.
+                           [](const StepDifference& part) { return Magnitude(part.change); });
+  // What is under a twentieth of the largest part, or of no weight in the step, explains nothing.
   const Picoseconds largest = Magnitude(parts[0].change);
   bool first = true;
-  for (const Part& p : parts) {
+  for (const StepDifference& p : parts) {
     const Picoseconds size = Magnitude(p.change);
     if (size.value() == 0 || size * 20 < largest || size * 1000 < a.step_time) continue;
     text += fmt::format("{}{} {}", first ? ": " : ", ", p.name, SignedTimeText(p.change));

@@ -17,7 +17,7 @@ struct SpentRow {
   std::string_view text, key;
   Binding binding;
 };
-// Rows by events::Spent.
+// Rows in the order of events::Spent.
 constexpr std::array<SpentRow, events::kSpentKinds> kRows = {{
     {"MXU", "mxu", Binding::kCompute},
     {"VPU", "vpu", Binding::kCompute},
@@ -37,7 +37,7 @@ std::string_view SpentKey(events::Spent spent) { return kRows[static_cast<size_t
 
 PathTimes PathTimesOf(const sim::Timeline& timeline) {
   PathTimes times{};
-  for (const events::Causes::Part& part : timeline.critical_path) {
+  for (const events::Causes::PathPart& part : timeline.critical_path) {
     times[static_cast<size_t>(part.spent)] += part.time;
   }
   return times;
@@ -56,12 +56,12 @@ Binding BindingOf(const PathTimes& path) {
 }
 
 std::string BindingText(const PathTimes& path) {
-  struct Part {
+  struct Share {
     std::string name;
     Binding binding;
     Picoseconds time;
   };
-  std::vector<Part> parts;
+  std::vector<Share> parts;
   for (size_t i = 0; i < path.size(); ++i) {
     if (path[i] > Picoseconds(0)) {
       parts.push_back({std::string(kRows[i].text), kRows[i].binding, path[i]});
@@ -69,14 +69,14 @@ std::string BindingText(const PathTimes& path) {
   }
   if (parts.empty()) return "-";
   const auto sort = [&parts] {
-    std::ranges::stable_sort(parts, std::greater<>(), [](const Part& p) { return p.time; });
+    std::ranges::stable_sort(parts, std::greater<>(), [](const Share& p) { return p.time; });
   };
   sort();
   // What is named has the largest share that is shown: where only both units of a core together
   // have it, they are told together.
   const Binding named = BindingOf(path);
   if (parts[0].binding != named) {
-    const auto first = std::ranges::find(parts, named, &Part::binding);
+    const auto first = std::ranges::find(parts, named, &Share::binding);
     for (auto other = std::next(first); other != parts.end();) {
       if (other->binding != named) {
         ++other;
@@ -92,16 +92,16 @@ std::string BindingText(const PathTimes& path) {
   size_t shown = std::min(kShown, parts.size());
   const auto rest = [&] {
     return std::accumulate(parts.begin() + shown, parts.end(), Picoseconds(0),
-                           [](Picoseconds sum, const Part& p) { return sum + p.time; });
+                           [](Picoseconds sum, const Share& p) { return sum + p.time; });
   };
   while (shown < parts.size() && rest() >= parts[0].time) ++shown;
   if (shown + 1 < parts.size()) {
-    const Part others = {"other", Binding::kLatency, rest()};
+    const Share others = {"other", Binding::kLatency, rest()};
     parts.erase(parts.begin() + shown, parts.end());
     parts.push_back(others);
   }
   std::vector<Picoseconds> times;
-  for (const Part& part : parts) times.push_back(part.time);
+  for (const Share& part : parts) times.push_back(part.time);
   const std::vector<std::string> shares = SharesText(times);
   std::vector<std::string> texts;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -27,7 +27,7 @@ class Numbered {
   std::vector<T> all_;
 };
 
-isa::Place WithoutPrimitive(const isa::Place& place) {
+isa::SourcePlace WithoutPrimitive(const isa::SourcePlace& place) {
   return {ScopeText(ScopesOf(place.scope)), place.source};
 }
 
@@ -63,7 +63,7 @@ PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeli
     const bool beside = info.ops[i].is_async && info.ops[i].waits_for < 0;
     if (!beside) times[OwnerOf(info, i)] += totals.main;
   }
-  Numbered<isa::Place> places;
+  Numbered<isa::SourcePlace> places;
   Numbered<PlacedCollective> collectives;
   PlacedProgram program;
   program.by_tpu_compiler = by_tpu_compiler;
@@ -73,10 +73,10 @@ PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeli
     PlacedOp placed{op.name, PartOf(op), 0, {}, timeline.ops[i].count, times[i], -1};
     // A kernel that takes no time is none; a collective may be hidden.
     if (placed.part != OpPart::kCollective && placed.time == Picoseconds(0)) continue;
-    isa::Place place{op.scope, op.source};
+    isa::SourcePlace place{op.scope, op.source};
     if (const auto of = known.find(op.name); of != known.end()) {
       place = of->second.main;
-      for (const isa::Place& covered : of->second.covered) {
+      for (const isa::SourcePlace& covered : of->second.covered) {
         placed.covered.push_back(places.Of(WithoutPrimitive(covered)));
       }
       std::ranges::sort(placed.covered);

@@ -1,5 +1,5 @@
-// Lists what a device executed, operation by operation, with its place in the source program: the
-// input of the alignment of two compilers' work (alignment.h). Not in the report file.
+// The operations that a device executed, each with its place in the source program: the input of
+// the alignment of two compilers' work (alignment.h). They are not in the report file.
 //
 // All time of the main stream belongs to one of these, or is idle. A wait belongs to the transfer
 // that is waited for, and so does what starts that.
@@ -19,8 +19,8 @@
 
 namespace tpusim::results {
 
-// The part of the step that an operation belongs to: a kernel computes, a collective is waited for,
-// a copy moves or only reorders, and the rest launches and branches.
+// The part of the time: a kernel computes, a collective is waited for, a copy moves or only
+// reorders, and the rest launches and branches.
 enum class OpPart { kKernel, kCollective, kCopy, kRest };
 inline constexpr std::array kOpParts = {OpPart::kKernel, OpPart::kCollective, OpPart::kCopy,
                                         OpPart::kRest};
@@ -36,7 +36,7 @@ struct PlacedOp {
   int32_t collective = -1;       // index into PlacedProgram::collectives
 };
 
-// The way a collective runs, without how often and how long.
+// The properties of a collective, but for how often it runs and how long.
 struct PlacedCollective {
   std::string kind, algorithm;
   Bytes bytes{0};  // V of one execution
@@ -47,12 +47,12 @@ struct PlacedCollective {
 
 struct PlacedProgram {
   bool by_tpu_compiler = false;
-  std::vector<isa::Place> places;  // scopes without primitives
+  std::vector<isa::SourcePlace> places;  // scopes without primitives
   std::vector<PlacedCollective> collectives;
   std::vector<PlacedOp> ops;  // empty: this was not asked for
 };
 
-// `known` has the places of those that are not only where the program says.
+// Returns the operations that ran. `known` has the places of operations that come from several.
 PlacedProgram PlaceOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                        const isa::PlacesOfOps& known, bool by_tpu_compiler);
 

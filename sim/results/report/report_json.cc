@@ -64,7 +64,7 @@ void Fields(auto& visit, Is<ErrorBar> auto& bar) {
   visit("text", bar.text);
 }
 
-void Fields(auto& visit, Is<sim::FoldingReport::Step> auto& step) {
+void Fields(auto& visit, Is<sim::FoldingReport::FoldingStep> auto& step) {
   visit("reason", step.reason);
   visit("device_classes", step.device_classes);
 }
@@ -207,7 +207,7 @@ void Fields(auto& visit, Is<LinkReport> auto& l) {
   visit("utilization", l.utilization);
 }
 
-void Fields(auto& visit, Is<isa::Place> auto& place) {
+void Fields(auto& visit, Is<isa::SourcePlace> auto& place) {
   visit("scope", place.scope);
   visit("source", place.source);
 }

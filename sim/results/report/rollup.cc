@@ -33,7 +33,7 @@ Spent SpentIn(const isa::ProgramInfo& info, const sim::Timeline& timeline, int32
   return {t.count, t.main, t.main_busy, waits ? t.main - t.main_busy : Picoseconds(0)};
 }
 
-// Returns the kind that a wait is for; "" for other operations.
+// Returns the kind of collective that a wait is for; "" for other operations.
 std::string ExposedKind(const isa::ProgramInfo& info, int32_t op) {
   const int32_t transfer = isa::WaitsFor(info, op);
   if (transfer < 0) return "";
@@ -88,7 +88,7 @@ class RowsByName {
 class ScopeTree {
  public:
   void Add(const std::vector<std::string>& path, const Spent& spent) {
-    Node* node = &root_;
+    ScopeNode* node = &root_;
     std::string name;
     for (const std::string& part : path) {
       name += (name.empty() ? "" : "/") + part;
@@ -102,34 +102,34 @@ class ScopeTree {
   std::vector<RollupRow> Take() {
     std::vector<RollupRow> rows;
     // A scope is deep only if its name is long; those inside are put on top of the stack.
-    std::vector<Node*> open = Inside(root_);
+    std::vector<ScopeNode*> open = Inside(root_);
     while (!open.empty()) {
-      Node* node = open.back();
+      ScopeNode* node = open.back();
       open.pop_back();
       node->row.name = node->pattern.text();
       node->row.members = node->pattern.members();
       if (node->row.total > Picoseconds(0)) rows.push_back(node->row);
-      const std::vector<Node*> inside = Inside(*node);
+      const std::vector<ScopeNode*> inside = Inside(*node);
       open.insert(open.end(), inside.begin(), inside.end());
     }
     return rows;
   }
 
  private:
-  struct Node {
+  struct ScopeNode {
     NamePattern pattern;
     RollupRow row;
-    std::map<std::string, Node> inside;
+    std::map<std::string, ScopeNode> inside;
   };
   // The longest last.
-  static std::vector<Node*> Inside(Node& node) {
-    std::vector<Node*> inside;
+  static std::vector<ScopeNode*> Inside(ScopeNode& node) {
+    std::vector<ScopeNode*> inside;
     for (auto& [key, child] : node.inside) inside.push_back(&child);
     std::ranges::reverse(inside);
-    std::ranges::stable_sort(inside, {}, [](const Node* node) { return node->row.total; });
+    std::ranges::stable_sort(inside, {}, [](const ScopeNode* node) { return node->row.total; });
     return inside;
   }
-  Node root_;
+  ScopeNode root_;
 };
 
 RollupRow Sum(const std::vector<RollupRow>& rows, const std::vector<size_t>& which) {
@@ -155,7 +155,7 @@ class ScopeLines {
 
   std::vector<RollupLine> Top(size_t top) const {
     std::vector<RollupLine> lines;
-    for (const Part& part : OpenLongest(top)) {
+    for (const Subtree& part : OpenLongest(top)) {
       RollupLine line;
       for (size_t i = part.first; i < part.end; ++i) line.rows.push_back(i);
       line.row = Sum(rows_, line.rows);
@@ -168,8 +168,8 @@ class ScopeLines {
   }
 
  private:
-  // The key of a row.
-  struct Part {
+  // One line with what it covers.
+  struct Subtree {
     size_t first = 0, end = 0;  // rows; a scope and all inside
     bool alone = false;         // without those inside
     Picoseconds time{0};
@@ -181,8 +181,8 @@ class ScopeLines {
   }
   bool HasInside(size_t row) const { return row + 1 < rows_.size() && IsInside(row + 1, row); }
 
-  std::vector<Part> PartsOf(size_t first, size_t end) const {
-    std::vector<Part> parts;
+  std::vector<Subtree> PartsOf(size_t first, size_t end) const {
+    std::vector<Subtree> parts;
     for (size_t i = first; i < end;) {
       size_t next = i + 1;
       while (next < end && IsInside(next, i)) ++next;
@@ -192,23 +192,23 @@ class ScopeLines {
     return parts;
   }
 
-  std::vector<Part> Opened(const Part& part) const {
-    std::vector<Part> inside = PartsOf(part.first + 1, part.end);
+  std::vector<Subtree> Opened(const Subtree& part) const {
+    std::vector<Subtree> inside = PartsOf(part.first + 1, part.end);
     if (const Picoseconds own = rows_[part.first].time; own > Picoseconds(0)) {
       inside.push_back({part.first, part.first + 1, true, own});
     }
     return inside;
   }
 
-  std::vector<Part> OpenLongest(size_t top) const {
-    std::vector<Part> parts = PartsOf(0, rows_.size());
+  std::vector<Subtree> OpenLongest(size_t top) const {
+    std::vector<Subtree> parts = PartsOf(0, rows_.size());
     while (true) {
       size_t best = parts.size();
-      std::vector<Part> inside_best;
+      std::vector<Subtree> inside_best;
       for (size_t i = 0; i < parts.size(); ++i) {
         if (parts[i].alone) continue;
         if (best < parts.size() && parts[i].time <= parts[best].time) continue;
-        std::vector<Part> inside = Opened(parts[i]);
+        std::vector<Subtree> inside = Opened(parts[i]);
         // One line for all says nothing: then there are others (TopLines).
         const size_t more = parts.size() - 1 + inside.size();
         if (inside.size() > 1 && (parts.size() > 1 || top == 1) && more > top) continue;
@@ -245,7 +245,7 @@ namespace {
 std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   RowsByName rows;
   Picoseconds rest = timeline.step_time;
-  for (const events::Causes::Part& part : timeline.critical_path) {
+  for (const events::Causes::PathPart& part : timeline.critical_path) {
     const isa::OpInfo op = part.op < 0 ? isa::OpInfo() : info.ops[part.op];
     const std::string name = part.op < 0 ? std::string(kNoOperation) : op.name;
     const std::string category(SpentText(part.spent));

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "configs/printable.h"
 #include "configs/status_macros.h"
@@ -16,18 +16,17 @@
 namespace tpusim::results {
 namespace {
 
-struct Unit {
+struct ScaledUnit {
   double scale;
   std::string_view name;
 };
 
 // Four significant digits in the largest unit that leaves at least 1.
-template <size_t N>
-std::string InUnits(double value, const std::array<Unit, N>& units) {
+std::string InUnits(double value, std::span<const ScaledUnit> units) {
   const double magnitude = std::fabs(value);
   size_t i = 0;
   // 999.95 would print as "1000.0": the next unit reads better.
-  while (i + 1 < N && magnitude >= 0.99995 * units[i + 1].scale) ++i;
+  while (i + 1 < units.size() && magnitude >= 0.99995 * units[i + 1].scale) ++i;
   const double scaled = value / units[i].scale;
   const double size = std::fabs(scaled);
   if (value == std::floor(value) && i == 0) return fmt::format("{:.0f} {}", value, units[i].name);
@@ -35,14 +34,11 @@ std::string InUnits(double value, const std::array<Unit, N>& units) {
   return fmt::format("{:.{}f} {}", scaled, decimals, units[i].name);
 }
 
-constexpr std::array<Unit, 4> kTimes = {Unit{1, "ns"}, Unit{1e3, "us"}, Unit{1e6, "ms"},
-                                        Unit{1e9, "s"}};
-constexpr std::array<Unit, 6> kSizes = {Unit{1, "B"},        Unit{0x1p10, "KiB"},
-                                        Unit{0x1p20, "MiB"}, Unit{0x1p30, "GiB"},
-                                        Unit{0x1p40, "TiB"}, Unit{0x1p50, "PiB"}};
-constexpr std::array<Unit, 6> kWork = {Unit{1, "FLOP"},     Unit{1e3, "kFLOP"},
-                                       Unit{1e6, "MFLOP"},  Unit{1e9, "GFLOP"},
-                                       Unit{1e12, "TFLOP"}, Unit{1e15, "PFLOP"}};
+constexpr ScaledUnit kTimes[] = {{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}};
+constexpr ScaledUnit kSizes[] = {{1, "B"},        {0x1p10, "KiB"}, {0x1p20, "MiB"},
+                                 {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"}};
+constexpr ScaledUnit kWork[] = {{1, "FLOP"},   {1e3, "kFLOP"},  {1e6, "MFLOP"},
+                                {1e9, "GFLOP"}, {1e12, "TFLOP"}, {1e15, "PFLOP"}};
 
 // A table whose cells are ready to be printed.
 struct Columns {
@@ -98,7 +94,7 @@ std::string RowText(const Columns& table, size_t row, const std::vector<size_t>&
   return line;
 }
 
-// Returns the columns that stand side by side: all, or as many as fit behind the first one.
+// Returns which columns stand side by side: all, or as many as fit behind the first one.
 std::vector<std::vector<size_t>> Blocks(const Columns& table, size_t total, size_t width) {
   std::vector<std::vector<size_t>> blocks = {{0}};
   if (total <= width) {

@@ -20,7 +20,7 @@ namespace pb = ::tpusim::perfetto;
 // that its state was cleared, which only its first packet does.
 constexpr uint32_t kSequence = 1;
 
-// Sizes for estimates: those of train steps of 30 layers.
+// Mean sizes in train steps of 30 layers, for estimates.
 constexpr int64_t kBytesPerSlice = 75;
 constexpr int64_t kBytesPerSample = 28;
 
@@ -29,10 +29,10 @@ constexpr int64_t kBytesPerSample = 28;
 // time decides, then slices where arrows end that began at that moment come last. Within a track
 // the order of its events is never changed by it, since all keys are monotone.
 struct Event {
-  enum Kind : uint8_t { kBegin, kEnd, kSample };
+  enum RecordKind : uint8_t { kBegin, kEnd, kSample };
   Picoseconds time;
   bool after_arrows = false;
-  Kind kind = kBegin;
+  RecordKind kind = kBegin;
   int32_t track = 0;
   int32_t index = 0;     // of the slice or sample
   uint64_t flow_in = 0;  // of an end: an arrow that ends with it, one that leaves with it
@@ -113,7 +113,7 @@ class Encoder {
     for (const Event& e : events_) WriteEvent(e);
   }
 
-  // Returns what was written and not taken yet.
+  // Returns the bytes that were written and not taken yet.
   std::string& bytes() { return bytes_; }
 
  private:

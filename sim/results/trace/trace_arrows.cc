@@ -63,28 +63,28 @@ void ArrowMatcher::Draw(const Span& span, TraceSlice& slice) const {
   slice.flow_in_at_once = at_once_.count(span.flow_in) != 0;
 }
 
-std::pair<FlightMatcher::Role, int32_t> FlightMatcher::RoleOf(const Span& span) const {
-  if (span.op < 0) return {Role::kNone, -1};
+std::pair<FlightMatcher::ArrowRole, int32_t> FlightMatcher::RoleOf(const Span& span) const {
+  if (span.op < 0) return {ArrowRole::kNone, -1};
   const isa::OpInfo& op = info_.ops[span.op];
   if (span.track == sim::Track::kTensorCore) {
-    if (op.starts >= 0) return {Role::kStart, op.starts};
-    if (op.waits_for >= 0) return {Role::kDone, op.waits_for};
-    return {Role::kNone, -1};
+    if (op.starts >= 0) return {ArrowRole::kStart, op.starts};
+    if (op.waits_for >= 0) return {ArrowRole::kDone, op.waits_for};
+    return {ArrowRole::kNone, -1};
   }
   const bool label = span.track == sim::Track::kCollective ||
                      span.track == sim::Track::kSparseCore || span.track == sim::Track::kCopies;
   // What moves bytes there is a transfer that arrived.
-  if (!label || !op.is_async || span.bytes != Bytes(0)) return {Role::kNone, -1};
-  return {Role::kFlight, span.op};
+  if (!label || !op.is_async || span.bytes != Bytes(0)) return {ArrowRole::kNone, -1};
+  return {ArrowRole::kFlight, span.op};
 }
 
 void FlightMatcher::Add(const Span& span) {
   const auto [role, op] = RoleOf(span);
-  if (role == Role::kNone) return;
+  if (role == ArrowRole::kNone) return;
   Flights& flights = flights_[{span.device, op}];
-  if (role == Role::kStart) ++flights.starts;
-  if (role == Role::kFlight) ++flights.flights;
-  if (role == Role::kDone) ++flights.dones;
+  if (role == ArrowRole::kStart) ++flights.starts;
+  if (role == ArrowRole::kFlight) ++flights.flights;
+  if (role == ArrowRole::kDone) ++flights.dones;
 }
 
 void FlightMatcher::Number() {
@@ -99,31 +99,31 @@ void FlightMatcher::Number() {
 
 void FlightMatcher::Draw(const Span& span, TraceSlice& slice) {
   const auto [role, op] = RoleOf(span);
-  if (role == Role::kNone) return;
+  if (role == ArrowRole::kNone) return;
   if (!numbered_) Number();
   numbered_ = true;
   Flights& flights = flights_[{span.device, op}];
-  int64_t& count = role == Role::kStart    ? flights.starts
-                   : role == Role::kFlight ? flights.flights
+  int64_t& count = role == ArrowRole::kStart    ? flights.starts
+                   : role == ArrowRole::kFlight ? flights.flights
                                            : flights.dones;
   const int64_t n = count++;
   if (n >= flights.whole) return;
   const uint64_t to_flight = flights.first_arrow + 2 * static_cast<uint64_t>(n);
   const uint64_t to_done = to_flight + 1;
   switch (role) {
-    case Role::kNone:
+    case ArrowRole::kNone:
       break;
-    case Role::kStart:
+    case ArrowRole::kStart:
       slice.flow_out = to_flight;
       break;
-    case Role::kFlight:
+    case ArrowRole::kFlight:
       slice.flow_in = to_flight;
       slice.flow_in_at_end = true;
       slice.flow_in_at_once = span.start == span.end;
       slice.flow_out = to_done;
       slice.flow_out_at_end = true;
       break;
-    case Role::kDone:
+    case ArrowRole::kDone:
       slice.flow_in = to_done;
       slice.flow_in_at_end = slice.flow_in_at_once = true;
       break;

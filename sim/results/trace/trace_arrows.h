@@ -23,13 +23,13 @@
 
 namespace tpusim::results {
 
-// Finds the ends of transfers' arrows. What it remembers are arrows under way.
+// Finds the ends of transfers' arrows; it stores those under way.
 class ArrowMatcher {
  public:
   // Error (internal): an arrow that leaves or arrives twice, or arrives before it left.
   absl::Status Add(const sim::Span& span);
-  // After all were added: those that are still open have an end on a device that is not
-  // in the trace.
+  // Draws the arrows of a span, after all were added. Arrows that are still open then end on a
+  // device that is not in the trace.
   void Draw(const sim::Span& span, TraceSlice& slice) const;
 
  private:
@@ -50,21 +50,21 @@ class FlightMatcher {
  public:
   explicit FlightMatcher(const isa::ProgramInfo& info) : info_(info) {}
 
-  // First reading: counts.
+  // Counts, in the first reading.
   void Add(const sim::Span& span);
-  // Second reading, in the same order.
+  // Draws, in the second reading, in the same order.
   void Draw(const sim::Span& span, TraceSlice& slice);
 
  private:
-  // Flights of one operation on one device; executions so far.
+  // The executions so far of one operation on one device.
   struct Flights {
     int64_t starts = 0, flights = 0, dones = 0;
     int64_t whole = -1;        // executions that have all three, once all are counted
     uint64_t first_arrow = 0;  // two for each
   };
-  enum class Role { kNone, kStart, kFlight, kDone };
-  // And the operation that is in flight.
-  std::pair<Role, int32_t> RoleOf(const sim::Span& span) const;
+  enum class ArrowRole { kNone, kStart, kFlight, kDone };
+  // Returns the role of a span, and the operation that is in flight.
+  std::pair<ArrowRole, int32_t> RoleOf(const sim::Span& span) const;
   void Number();
 
   const isa::ProgramInfo& info_;

@@ -10,7 +10,7 @@ void TraceCounter::Add(const TraceModel& model) {
   tracks_.resize(model.tracks.size());
   for (size_t i = 0; i < model.tracks.size(); ++i) {
     const TraceTrack& t = model.tracks[i];
-    Track& of_track = tracks_[i];
+    CountedTrack& of_track = tracks_[i];
     of_track.totals.slices += static_cast<int64_t>(t.slices.size());
     of_track.totals.samples += static_cast<int64_t>(t.samples.size());
     for (const TraceSlice& s : t.slices) {
@@ -27,7 +27,7 @@ void TraceCounter::Add(const TraceModel& model) {
 TraceTotals TraceCounter::Totals() const {
   TraceTotals totals;
   totals.flows = flows_;
-  for (const Track& t : tracks_) {
+  for (const CountedTrack& t : tracks_) {
     totals.slices += t.totals.slices;
     totals.samples += t.totals.samples;
     if (t.totals.slices + t.totals.samples > 0) totals.tracks.push_back(t.totals);

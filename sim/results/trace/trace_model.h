@@ -1,5 +1,5 @@
-// The trace before it is bytes: which tracks there are, what is on them, and
-// what is expected to be found again when the file is read.
+// The model of a trace: tracks with their slices and samples, and the totals that a reader of the
+// file must find.
 //
 // One group of tracks per recorded device, named as JAX prints it; several are in a group of
 // the slice. On a track, slices either nest (operations inside loops) or follow each other;
@@ -7,8 +7,7 @@
 // free. Perfetto counts whole nanoseconds: starts and ends are rounded down alike, so slices
 // that did not overlap still do not.
 //
-// A model may hold the whole trace or a window of it: what begins there
-// (trace_source.h).
+// A model may hold the whole trace or a window of it: what begins there (trace_source.h).
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_MODEL_H_
 #define TPUSIM_SIM_RESULTS_TRACE_TRACE_MODEL_H_
 
@@ -21,7 +20,7 @@
 
 namespace tpusim::results {
 
-// The detail of a slice about its operation.
+// The amount of information in a slice about its operation.
 enum class SliceDetail {
   kNone,       // steps, scopes
   kWork,       // a part of an operation: its name, bytes, grid step
@@ -86,11 +85,11 @@ class TraceCounter {
   TraceTotals Totals() const;
 
  private:
-  struct Track {
+  struct CountedTrack {
     TrackTotals totals;
     Picoseconds covered{-1};  // end of the last outermost slice
   };
-  std::vector<Track> tracks_;
+  std::vector<CountedTrack> tracks_;
   int64_t flows_ = 0;
 };
 std::string ToJson(const TraceTotals& totals, const Producer& producer);

@@ -22,7 +22,7 @@ void PodSummary::Add(const sim::Span& op) {
   if (IsContainer(info_->ops[op.op])) return;
   std::string name = PodName(*info_, op.op);
   if (!slices_.empty()) {
-    Slice& last = slices_.back();
+    PodSlice& last = slices_.back();
     if (last.name == name && op.start - last.end <= gap_) {
       last.end = std::max(last.end, op.end);
       return;

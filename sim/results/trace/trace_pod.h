@@ -15,27 +15,27 @@
 
 namespace tpusim::results {
 
-// Up to so many, devices are seen without a summary.
+// Up to so many devices are shown without a summary.
 inline constexpr size_t kFewDevices = 8;
 
-// Summarises the main stream of one device.
+// A summary of the main stream of one device.
 class PodSummary {
  public:
-  struct Slice {
+  struct PodSlice {
     Picoseconds start, end;
     std::string name;
   };
-  // `gap`: two slices of one name that are not further apart are one.
+  // Two slices of one name that are not further apart than `gap` are one.
   PodSummary(const isa::ProgramInfo& info, Picoseconds gap) : info_(&info), gap_(gap) {}
-  // Operations by start; those that contain others say nothing.
+  // Adds an operation, in the order of starts; those that contain others are skipped.
   void Add(const sim::Span& op);
-  // Returns slices by start; one after the other.
-  const std::vector<Slice>& slices() const { return slices_; }
+  // Returns the slices by start, one after the other.
+  const std::vector<PodSlice>& slices() const { return slices_; }
 
  private:
   const isa::ProgramInfo* info_;
   Picoseconds gap_;
-  std::vector<Slice> slices_;
+  std::vector<PodSlice> slices_;
 };
 
 }  // namespace tpusim::results

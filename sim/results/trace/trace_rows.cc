@@ -134,12 +134,12 @@ void ScopeNester::AddUnscoped(Picoseconds until) {
   CloseTo(open_.size() - 1);
 }
 
-std::vector<ScopeNester::Slice> ScopeNester::Finish() {
+std::vector<ScopeNester::NestedSlice> ScopeNester::Finish() {
   constexpr Picoseconds kEnd{std::numeric_limits<int64_t>::max()};
   EndUntil(kEnd);
   CloseTo(0);
   AddUnscoped(kEnd);
-  std::erase_if(slices_, [](const Slice& s) { return s.start == s.end; });
+  std::erase_if(slices_, [](const NestedSlice& s) { return s.start == s.end; });
   return std::move(slices_);
 }
 

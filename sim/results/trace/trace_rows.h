@@ -1,6 +1,6 @@
-// Turns the spans of a device into slices of tracks, one row at a time.
+// Slices of tracks, made from the spans of a device, one row at a time.
 //
-// A row is what the spans of one kind have in common: "HBM DMA", "ICI x+". Everything
+// A row shows the spans of one kind: "HBM DMA", "ICI x+". Everything
 // here takes spans by start, the outer of nested ones first, and keeps only what is open,
 // so it does not matter how many come.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_ROWS_H_
@@ -41,7 +41,7 @@ enum Rank : int32_t {
   kLinkUtilization,
   kLiveHbm = kLinkUtilization + configs::kDirections,
   kOtherMemories,  // bandwidth and live bytes of each
-  // Ranks of counters by owner, so the last.
+  // Owners have a row each, so this is the last.
   kOwnedHbm = kOtherMemories + 2 * (static_cast<int32_t>(configs::kRatedSpaces.size()) - 1),
   kRanks = kOwnedHbm + 64,
 };
@@ -62,7 +62,7 @@ std::string RowName(const TrackKind& kind, int32_t rank);
 // The order in which rows take their spans.
 void SortRow(std::vector<const sim::Span*>& spans);
 
-// Work that overlaps gets a lane of its own, the first one that is free.
+// Assigns lanes: work that overlaps gets the first one that is free.
 class Lanes {
  public:
   explicit Lanes(bool nests) : nests_(nests) {}
@@ -84,18 +84,18 @@ class Lanes {
 // share, or else in "(no scope)".
 class ScopeNester {
  public:
-  struct Slice {
+  struct NestedSlice {
     Picoseconds start, end;
     int32_t name = 0;
   };
-  // Operations of one stream.
+  // Adds an operation of the stream.
   void Add(const isa::ProgramInfo& info, const sim::Span& op);
-  // Returns the slices; the names are those of names().
-  std::vector<Slice> Finish();
+  // Returns all slices; their names are those of names().
+  std::vector<NestedSlice> Finish();
   const std::vector<std::string>& names() const { return names_; }
 
  private:
-  struct Executed {
+  struct ExecutedOp {
     Picoseconds end;
     std::vector<std::string> path;
   };
@@ -106,17 +106,17 @@ class ScopeNester {
   // "(no scope)" for what came since the last operation with one, but not beyond `until`.
   void AddUnscoped(Picoseconds until);
 
-  std::vector<Executed> executed_;   // operations that may contain the next, outer ones first
+  std::vector<ExecutedOp> executed_;   // operations that may contain the next, outer ones first
   std::vector<std::string> open_;    // components of the current path
   std::vector<size_t> open_slices_;  // where they are in `slices_`
   Picoseconds last_{0};              // the current path reaches to here
   std::optional<std::pair<Picoseconds, Picoseconds>> unscoped_;
-  std::vector<Slice> slices_;
+  std::vector<NestedSlice> slices_;
   std::vector<std::string> names_;
   std::map<std::string, int32_t> name_ids_;
 };
 
-// Keeps the samples of a counter that a reader sees: changes, one per nanosecond.
+// Selects the samples of a counter that a reader sees: changes, one per nanosecond.
 class SampleFilter {
  public:
   // Samples of whole nanoseconds, which come in order of time.

@@ -49,12 +49,12 @@ absl::Status TraceSource::CheckSpan(const Span& s) const {
   return absl::OkStatus();
 }
 
-TraceSource::Row& TraceSource::RowOf(Device& device, const Span& span) {
+TraceSource::SpanRow& TraceSource::RowOf(RecordedDevice& device, const Span& span) {
   const int32_t rank = RankOf(span);
   auto it = device.rows.find(rank);
   if (it == device.rows.end()) {
     const TrackKind kind = KindOf(span.track);
-    it = device.rows.emplace(rank, Row(kind, RowName(kind, rank))).first;
+    it = device.rows.emplace(rank, SpanRow(kind, RowName(kind, rank))).first;
   }
   return it->second;
 }
@@ -142,8 +142,8 @@ void TraceSource::MergeRings() {
   }
 }
 
-// Adds the slices of rings among the others, by start.
-void TraceSource::AddSlices(Row& row, const Device& device) {
+// Adds the spans that replace those of rings, by start among the others.
+void TraceSource::AddSlices(SpanRow& row, const RecordedDevice& device) {
   const auto add_merged = [&](Picoseconds until) {
     for (; row.next_merged < row.merged.size(); ++row.next_merged) {
       const auto& [lane, span] = row.merged[row.next_merged];
@@ -160,7 +160,7 @@ void TraceSource::AddSlices(Row& row, const Device& device) {
   add_merged(until_);
 }
 
-void TraceSource::AddSamples(CounterRow& row, const Device& device) {
+void TraceSource::AddSamples(CounterRow& row, const RecordedDevice& device) {
   std::vector<const sim::CounterSample*> shown;
   // Up to `time`: where a ring ends, what comes then holds after it.
   const auto add_thinned = [&](Picoseconds time) {
@@ -201,14 +201,14 @@ void TraceSource::AddPodTracks() {
         pod.devices == 1 ? device_names_[id]
                          : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
     pod.shown.track = AddTrack(name, group, rank++);
-    for (const PodSummary::Slice& slice : pod.summary.slices()) {
+    for (const PodSummary::PodSlice& slice : pod.summary.slices()) {
       pod.shown.slices.push_back({slice.start, slice.end, Name(slice.name)});
     }
     slice_count_ += static_cast<int64_t>(pod.shown.slices.size());
   }
 }
 
-void TraceSource::AddKnown(Known& known) {
+void TraceSource::AddKnown(EarlySlices& known) {
   for (; known.next < known.slices.size(); ++known.next) {
     const auto& [start, end, name] = known.slices[known.next];
     if (start >= until_) return;
@@ -226,9 +226,9 @@ void TraceSource::AddTracks() {
     if (!device.scopes.empty()) {
       // Of the main stream.
       ScopeNester& scopes = device.scopes.begin()->second;
-      Known& shown = device.scope_slices;
+      EarlySlices& shown = device.scope_slices;
       shown.slices = scopes.Finish();
-      for (ScopeNester::Slice& slice : shown.slices) {
+      for (ScopeNester::NestedSlice& slice : shown.slices) {
         slice.name = Name(scopes.names()[slice.name]);
       }
       device.scopes.clear();
@@ -277,7 +277,7 @@ bool TraceSource::Next() {
   return true;
 }
 
-void TraceSource::AddStep(Device& device, bool critical) {
+void TraceSource::AddStep(RecordedDevice& device, bool critical) {
   TraceSlice s;
   s.start = Picoseconds(0);
   s.end = timeline_.step_time;
@@ -289,7 +289,7 @@ void TraceSource::AddStep(Device& device, bool critical) {
   model_.tracks[device.modules_track].slices.push_back(s);
 }
 
-TraceSlice TraceSource::SliceOf(const Row& row, const Span& span) {
+TraceSlice TraceSource::SliceOf(const SpanRow& row, const Span& span) {
   TraceSlice slice;
   slice.start = span.start;
   slice.end = span.end;
@@ -308,7 +308,7 @@ TraceSlice TraceSource::SliceOf(const Row& row, const Span& span) {
   return slice;
 }
 
-int32_t TraceSource::NameOf(const Row& row, int32_t op, bool arrival) {
+int32_t TraceSource::NameOf(const SpanRow& row, int32_t op, bool arrival) {
   const std::string& name = op >= 0 ? info_.ops[op].name : row.name;
   if (arrival) return Name("arrival of " + name);
   if (op < 0) return Name(name);

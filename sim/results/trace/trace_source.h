@@ -1,9 +1,12 @@
-// A trace in windows of time, so that none of it needs to be in memory as a whole.
+// The trace of a recording in windows of time, so that no part of it needs to be in memory as a
+// whole.
 //
-// The recording is read twice, or where steps may be merged three times, first of all for where
-// the rings are (trace_rings.h). The first of the two says which tracks there are, how many
-// slices come, and where arrows lead; the second time gives them out. What stays in
-// memory meanwhile are the scopes (a few words per executed operation) and what is open.
+// The room answers what Perfetto and XProf show of a step: perfetto.h and xplane.h write files, the
+// page draws the same tracks. The recording is read twice, or three times if steps may be merged,
+// first of all to find the rings (trace_rings.h). The first of the two passes counts tracks, slices
+// and arrows, the second one returns them. In memory stay the scopes (a few words per executed
+// operation) and what is open; a whole trace in memory was rejected, as it grows with devices and
+// passes.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_SOURCE_H_
 #define TPUSIM_SIM_RESULTS_TRACE_TRACE_SOURCE_H_
 
@@ -31,19 +34,19 @@ namespace tpusim::results {
 
 inline constexpr Picoseconds kEndOfTime{std::numeric_limits<int64_t>::max()};
 
-// Returns the name of every device, as JAX prints it: "TPU_5(process=0,(1,1,0,0))".
+// Returns the name of every device as JAX prints it: "TPU_5(process=0,(1,1,0,0))".
 std::vector<std::string> JaxNames(const configs::Config& config);
 
 class TraceSource {
  public:
-  // The arguments must outlive it.
+  // Reads a timeline; all arguments must outlive the source.
   TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
               const sim::Timeline& timeline);
 
   // Reads for the first time. Error (internal): spans that end before they start, unknown
   // operations, arrows that arrive before they left.
   absl::Status Open();
-  // Returns how many slices will come, and samples at most.
+  // Returns how many slices will come; of samples, how many at most.
   int64_t slices() const { return slice_count_; }
   int64_t samples() const { return sample_count_; }
   // The next window, in model(). False: there is none.
@@ -54,8 +57,8 @@ class TraceSource {
   Picoseconds until() const { return until_; }
 
  private:
-  struct Row {
-    Row(const TrackKind& of, std::string row_name)
+  struct SpanRow {
+    SpanRow(const TrackKind& of, std::string row_name)
         : kind(of), name(std::move(row_name)), lanes(of.nests) {}
     TrackKind kind;
     std::string name;
@@ -76,17 +79,17 @@ class TraceSource {
     size_t next_thinned = 0;
   };
   // Slices that are known before the windows, by start.
-  struct Known {
+  struct EarlySlices {
     int32_t track = -1;
-    std::vector<ScopeNester::Slice> slices;
+    std::vector<ScopeNester::NestedSlice> slices;
     size_t next = 0;
   };
-  struct Device {
+  struct RecordedDevice {
     DeviceRings rings;
-    std::map<int32_t, Row> rows;             // by rank
+    std::map<int32_t, SpanRow> rows;             // by rank
     std::map<int32_t, CounterRow> counters;  // by rank
     std::map<int32_t, ScopeNester> scopes;   // by stream
-    Known scope_slices;
+    EarlySlices scope_slices;
     int32_t steps_track = -1, modules_track = -1;
   };
 
@@ -97,19 +100,19 @@ class TraceSource {
   // One summary for each class of the recorded devices, if these are many.
   void OpenPod();
   void AddPodTracks();
-  void AddKnown(Known& known);
-  void AddSlices(Row& row, const Device& device);
-  void AddSamples(CounterRow& row, const Device& device);
+  void AddKnown(EarlySlices& known);
+  void AddSlices(SpanRow& row, const RecordedDevice& device);
+  void AddSamples(CounterRow& row, const RecordedDevice& device);
   // Sorts what was read onto the rows, spans by start and samples by time.
   void SortOntoRows();
-  Row& RowOf(Device& device, const sim::Span& span);
+  SpanRow& RowOf(RecordedDevice& device, const sim::Span& span);
   void AddTracks();
   int32_t AddTrack(std::string name, int32_t parent, int32_t rank);
   int32_t Group(int32_t device);
-  void AddStep(Device& device, bool critical);
+  void AddStep(RecordedDevice& device, bool critical);
   int32_t Name(const std::string& name);
-  int32_t NameOf(const Row& row, int32_t op, bool arrival);
-  TraceSlice SliceOf(const Row& row, const sim::Span& span);
+  int32_t NameOf(const SpanRow& row, int32_t op, bool arrival);
+  TraceSlice SliceOf(const SpanRow& row, const sim::Span& span);
 
   const configs::Config& config_;
   const isa::ProgramInfo& info_;
@@ -120,9 +123,9 @@ class TraceSource {
   struct PodTrack {
     PodSummary summary;
     int64_t devices = 0;  // recorded ones of the class
-    Known shown = {};
+    EarlySlices shown = {};
   };
-  std::map<int32_t, Device> devices_;
+  std::map<int32_t, RecordedDevice> devices_;
   std::map<int32_t, PodTrack> pod_;  // by the first recorded device of each class
   ArrowMatcher arrows_;
   FlightMatcher flights_;

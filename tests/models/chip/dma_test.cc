@@ -42,9 +42,9 @@ struct DmaBench : testing::Bench {
   StubMemory hbm, cmem, vmem;
   std::optional<Dma> dma;
 
-  Transfer Copy(isa::MemorySpace from, isa::MemorySpace to, int64_t bytes, Note& note) {
+  DmaTransfer Copy(isa::MemorySpace from, isa::MemorySpace to, int64_t bytes, Note& note) {
     const isa::Dma copy{from, to, Bytes(bytes)};
-    Transfer transfer;
+    DmaTransfer transfer;
     transfer.write = timing::IsWrite(copy);
     transfer.bytes = copy.bytes;
     transfer.accessed = timing::AccessedBy(copy);
@@ -52,10 +52,10 @@ struct DmaBench : testing::Bench {
     transfer.op = 3;
     return transfer;
   }
-  Transfer Read(int64_t bytes, Note& note) {
+  DmaTransfer Read(int64_t bytes, Note& note) {
     return Copy(isa::MemorySpace::kHbm, isa::MemorySpace::kVmem, bytes, note);
   }
-  Transfer Write(int64_t bytes, Note& note) {
+  DmaTransfer Write(int64_t bytes, Note& note) {
     return Copy(isa::MemorySpace::kVmem, isa::MemorySpace::kHbm, bytes, note);
   }
 };
@@ -94,7 +94,7 @@ TEST(Dma, AReadOfTheSameKernelTurnsAround) {
   DmaBench bench;
   Note first, second;
   bench.Elaborate();
-  Transfer follows = bench.Read(1000, second);
+  DmaTransfer follows = bench.Read(1000, second);
   follows.follows = true;
   bench.dma->Issue(0, bench.Read(1000, first));
   bench.dma->Issue(0, follows);

@@ -14,11 +14,11 @@
 namespace tpusim::chip {
 namespace {
 
-using Kind = StepLog::Kind;
+using Kind = StepLog::EventKind;
 
 struct Logged {
   StepLog log;
-  StepLog::Iteration iteration;
+  StepLog::LoggedIteration iteration;
 
   Logged() {
     log.Add(Kind::kBlockBegan, Picoseconds(110), Picoseconds(8));
@@ -65,7 +65,7 @@ TEST(StepLog, ComputeIsThatOfWholeIterationsAndOfTheRunningOne) {
 TEST(StepLog, RepeatedIterationsAreOneEventOrAll) {
   Logged l;
   l.log.AddRepeated(Picoseconds(150), l.iteration, 3);
-  StepLog::Iteration outer;
+  StepLog::LoggedIteration outer;
   outer.begin = 4;
   outer.end = 5;
   outer.origin = Picoseconds(150);

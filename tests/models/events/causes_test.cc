@@ -16,7 +16,7 @@ Picoseconds Ps(int64_t n) { return Picoseconds(n); }
 
 std::vector<std::string> PathOf(const Causes& causes) {
   std::vector<std::string> path;
-  for (const Causes::Part& part : causes.CriticalPath()) {
+  for (const Causes::PathPart& part : causes.CriticalPath()) {
     path.push_back(std::to_string(part.op) + ":" + std::to_string(static_cast<int>(part.spent)) +
                    ":" + std::to_string(part.time.value()));
   }

@@ -21,7 +21,7 @@ constexpr double kNoCap = std::numeric_limits<double>::infinity();
 class FluidTest : public ::testing::Test, public FlowListener {
  protected:
   void Start(double bytes, uint64_t tag) {
-    const std::array<flow::Use, 1> uses = {{{memory_, 1.0}}};
+    const std::array<flow::ResourceUse, 1> uses = {{{memory_, 1.0}}};
     fluid_.Start(bytes, kNoCap, uses, this, tag);
   }
   // Every flow below 3 starts its successor at its end.

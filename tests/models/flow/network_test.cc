@@ -343,8 +343,8 @@ TEST(Network, OfTwoThatLimitAFlowTheFirstOnItsWayDoes) {
     const ResourceId link = net.AddResource("link", 1e12);
     const ResourceId memory = net.AddResource("memory", 1e12);
     net.TimeLimits(memory);
-    const std::vector<Use> uses = memory_first ? std::vector<Use>{{memory, 1}, {link, 1}}
-                                               : std::vector<Use>{{link, 1}, {memory, 1}};
+    const std::vector<ResourceUse> uses = memory_first ? std::vector<ResourceUse>{{memory, 1}, {link, 1}}
+                                               : std::vector<ResourceUse>{{link, 1}, {memory, 1}};
     net.Start(kStart, {1000, kInf, uses, 1});
     EXPECT_EQ(net.Advance(Picoseconds(1000)).front().limited.value(), memory_first ? 1000 : 0);
   }

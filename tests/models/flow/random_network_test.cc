@@ -173,7 +173,7 @@ TEST(RandomNetworks, IncrementalSolvesEqualSolvingEverythingAnew) {
       now += std::uniform_int_distribution<int64_t>(0, 2)(random) * 20'000;
       net.Advance(Picoseconds(now));
       const double amount = std::uniform_real_distribution<double>(1, 4000)(random);
-      std::vector<Use> uses;
+      std::vector<ResourceUse> uses;
       for (uint32_t r = 0; r < resources; ++r) {
         if (all.weight[f][r] == 0) continue;
         uses.push_back({ResourceId{r}, all.weight[f][r]});
@@ -236,7 +236,7 @@ TEST(RandomNetworks, TimesDoNotDependOnTheOrderOfStarts) {
       };
       for (const size_t f : sequence) {
         collect(start[f]);
-        std::vector<Use> uses;
+        std::vector<ResourceUse> uses;
         for (uint32_t r = 0; r < s.capacity.size(); ++r) {
           uses.push_back({ResourceId{r}, s.weight[f][r]});
         }

@@ -78,7 +78,7 @@ class NetworkBench : public Bench, public ici::FabricProbe {
     return static_cast<int32_t>(program.routes.size() - 1);
   }
   // Written and counted where it ends.
-  static ici::Path PathTo(int32_t device, std::vector<ici::Path::Crossing> crossings) {
+  static ici::Path PathTo(int32_t device, std::vector<ici::Path::LinkCrossing> crossings) {
     ici::Path path;
     path.crossings = std::move(crossings);
     path.receivers = {{.device = device}};

@@ -18,7 +18,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 // Lines of one file in one scope, 1 to 4, and a layer with a number.
-std::vector<isa::Place> Lines() {
+std::vector<isa::SourcePlace> Lines() {
   return {{"jit(f)", "f.py:1"},
           {"jit(f)", "f.py:2"},
           {"jit(f)", "f.py:3"},
@@ -161,7 +161,7 @@ TEST(Alignment, MemoryOfTheSamePlaceAndOwner) {
   const Alignment alignment = Aligned(a, b);
   ASSERT_THAT(alignment.memory, SizeIs(2));
   EXPECT_EQ(alignment.memory[0].owner, "temporaries");
-  EXPECT_EQ(alignment.memory[0].place, (isa::Place{"jit(f)", "f.py:2"}));
+  EXPECT_EQ(alignment.memory[0].place, (isa::SourcePlace{"jit(f)", "f.py:2"}));
   EXPECT_EQ(alignment.memory[0].Change(), Bytes(-200));
   EXPECT_EQ(alignment.memory[1].place.scope, "w");
   EXPECT_EQ(alignment.memory[1].Change(), Bytes(0));
@@ -173,7 +173,7 @@ TEST(Alignment, ByScopeOrLineAlone) {
                            {Kernel("one", 1, Microseconds(6)), Kernel("two", 2, Microseconds(4))});
   const Alignment by_scope = Align({&a, &a}, {"A", "B"}, AlignBy::kScope);
   ASSERT_THAT(by_scope.places, SizeIs(1));
-  EXPECT_EQ(by_scope.places[0].place, (isa::Place{"jit(f)", ""}));
+  EXPECT_EQ(by_scope.places[0].place, (isa::SourcePlace{"jit(f)", ""}));
   const Alignment by_source = Align({&a, &a}, {"A", "B"}, AlignBy::kSource);
   EXPECT_THAT(by_source.places, SizeIs(2));
 }

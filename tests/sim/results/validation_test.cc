@@ -26,7 +26,7 @@ std::string File(const std::string& rows, const std::string& pending = "") {
 
 std::string ErrorOf(const std::string& text) { return Message(ParseMeasurements(text).status()); }
 
-Outcome Of(const std::string& id, Role role, double measured_us, double simulated_us) {
+Outcome Of(const std::string& id, MeasurementRole role, double measured_us, double simulated_us) {
   Outcome outcome;
   outcome.measurement.id = id;
   outcome.measurement.chip = "v5e";
@@ -46,7 +46,7 @@ TEST(ValidationTest, ReadsRowsAndWhatIsPending) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   ASSERT_EQ(parsed->rows.size(), 1u);
   EXPECT_EQ(parsed->rows[0].measured, Microseconds(20));
-  EXPECT_EQ(parsed->rows[0].role, Role::kValidation);
+  EXPECT_EQ(parsed->rows[0].role, MeasurementRole::kValidation);
   ASSERT_EQ(parsed->pending.size(), 1u);
   EXPECT_EQ(parsed->pending[0].why, "later");
 }
@@ -65,7 +65,7 @@ TEST(ValidationTest, WrongFilesAreToldWhere) {
   };
   EXPECT_THAT(ErrorOf(with("2e-5", "-1")), HasSubstr("\"seconds\" is not a number"));
   EXPECT_THAT(ErrorOf(with("2e-5", "\"x\"")), HasSubstr("\"seconds\" is not a number"));
-  EXPECT_THAT(ErrorOf(with("\"validation\"", "\"guess\"")), HasSubstr("none of calibration"));
+  EXPECT_THAT(ErrorOf(with("\"validation\"", "\"guess\"")), HasSubstr("not one of calibration"));
   EXPECT_THAT(ErrorOf(with("\"v5e\"", "5")), HasSubstr("\"chip\" is not a text"));
 }
 
@@ -150,9 +150,11 @@ TEST(ValidationTest, AQuantityIsTheStepOrOneCollective) {
 TEST(ValidationTest, ErrorsAreAveragedByChipKindAndRole) {
   // +10 % and -30 %: 20 % on average; a fitted row counts apart, a bound not at all.
   const std::string text =
-      FormatValidation({Of("A", Role::kValidation, 10, 11), Of("B", Role::kValidation, 10, 7),
-                        Of("C", Role::kCalibration, 10, 10.1), Of("D", Role::kUpperBound, 10, 5),
-                        Of("E", Role::kUpperBound, 10, 12)},
+      FormatValidation({Of("A", MeasurementRole::kValidation, 10, 11),
+                        Of("B", MeasurementRole::kValidation, 10, 7),
+                        Of("C", MeasurementRole::kCalibration, 10, 10.1),
+                        Of("D", MeasurementRole::kUpperBound, 10, 5),
+                        Of("E", MeasurementRole::kUpperBound, 10, 12)},
                        {}, kWidth);
   EXPECT_THAT(text, HasSubstr("+10.0%"));
   EXPECT_THAT(text, HasSubstr("-30.0%"));

@@ -169,7 +169,7 @@ class BodyInterpreter {
   void Send(int64_t d, const isa::Rdma& rdma) {
     const isa::RouteEnd& end = program_.routes[rdma.route].from[d];
     MustHold(end.peer >= 0);
-    std::vector<flow::Use> uses;
+    std::vector<flow::ResourceUse> uses;
     const int64_t per_chip = config_.topology.devices_per_chip();
     int64_t at = d / per_chip;
     for (const configs::Link& link : end.links) {

@@ -31,10 +31,11 @@ TEST(OpPlaces, OfAFusionItsProductAndOfCopiesWhatIsBesideThem) {
   const auto parsed = hlo::ParseHloText(kModuleOfPlaces);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const isa::PlacesOfOps places = PlacesOfOperations(*parsed->module);
-  const isa::Place product{"jit(f)/mlp/dot_general", "f.py:3"}, tanh{"jit(f)/mlp/tanh", "f.py:5"};
+  const isa::SourcePlace product{"jit(f)/mlp/dot_general", "f.py:3"};
+  const isa::SourcePlace tanh{"jit(f)/mlp/tanh", "f.py:5"};
   EXPECT_EQ(places.at("f").main, product);
   // The reshape does nothing.
-  EXPECT_EQ(places.at("f").covered, (std::vector<isa::Place>{product, tanh}));
+  EXPECT_EQ(places.at("f").covered, (std::vector<isa::SourcePlace>{product, tanh}));
   EXPECT_EQ(places.at("copied").main, product);  // is used there
   EXPECT_EQ(places.at("last").main, product);    // is made there
   EXPECT_FALSE(places.contains("x"));

@@ -16,12 +16,12 @@
 namespace tpusim::tools {
 namespace {
 
-using configs::Work;
-using enum configs::Work;
+using configs::MachineWork;
+using enum configs::MachineWork;
 
 struct Format {
   isa::NumberFormat format;
-  Work products;
+  MachineWork products;
 };
 constexpr Format kFormats[] = {
     {isa::NumberFormat::kBf16, kBf16Products},
@@ -36,7 +36,7 @@ constexpr Format kFormats[] = {
 
 struct WorkOfOpcode {
   hlo::Opcode opcode;
-  Work work;
+  MachineWork work;
 };
 constexpr WorkOfOpcode kOpcodes[] = {
     {hlo::Opcode::kAllGather, kAllGathers}, {hlo::Opcode::kAllGatherStart, kAllGathers},
@@ -50,7 +50,7 @@ constexpr std::string_view kNoSuchCollective = "the program has no such collecti
 // What a program without the work does not have; {0} is the slice, {1} the memory that the
 // parameter is of.
 struct Absence {
-  Work work;
+  MachineWork work;
   std::string_view reason;
 };
 constexpr Absence kAbsences[] = {
@@ -86,11 +86,11 @@ constexpr Absence kAbsences[] = {
 
 // What a program asks of the machine.
 struct Works {
-  std::set<Work> any;
+  std::set<MachineWork> any;
   configs::PerMemory<bool> arrays, transfers;
 
   // `of` is the memory that the parameter is of, if it is of one.
-  bool Have(Work work, const configs::Memory* of) const {
+  bool Have(MachineWork work, const configs::Memory* of) const {
     if (work == kArraysThere) return arrays.In(of->space);
     if (work == kTransfersThere) return transfers.In(of->space);
     return any.contains(work);
@@ -159,13 +159,13 @@ class Walker {
   void operator()(const Other&) {}
 
  private:
-  void AddIf(bool asked, Work work) {
+  void AddIf(bool asked, MachineWork work) {
     if (asked) works_.insert(work);
   }
   void LookAt(isa::MemorySpace space) { transfers_.In(space) = true; }
 
   const isa::PodProgram& program_;
-  std::set<Work>& works_;
+  std::set<MachineWork>& works_;
   configs::PerMemory<bool>& transfers_;
   std::set<const isa::Body*> seen_;  // looked up, never iterated
 };
@@ -173,7 +173,7 @@ class Walker {
 Works WorksOf(const configs::Config& config, const isa::PodProgram& program,
               const hlo::Module& module) {
   Works found;
-  std::set<Work>& works = found.any;
+  std::set<MachineWork>& works = found.any;
   int64_t kernels = 0;  // of the module, fused ones counted as their parts
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {
@@ -214,8 +214,8 @@ std::vector<std::string> UnusedOverrides(const configs::Config& config,
     const configs::Parameter* parameter = configs::FindParameter(override.path);
     TPUSIM_CHECK(parameter != nullptr, override.path);
     const configs::Memory* memory = configs::MemoryOfParameter(override.path);
-    const auto absent = std::ranges::find_if(parameter->read_by,
-                                             [&](Work work) { return !works.Have(work, memory); });
+    const auto absent = std::ranges::find_if(
+        parameter->read_by, [&](MachineWork work) { return !works.Have(work, memory); });
     if (absent == parameter->read_by.end()) continue;
     const auto* absence = std::ranges::find(kAbsences, *absent, &Absence::work);
     TPUSIM_CHECK(absence != std::end(kAbsences), "work without a reason");
