@@ -28,7 +28,7 @@ ResourceId Network::AddResource(std::string name, double capacity_per_second) {
   TPUSIM_CHECK(capacity_per_second >= 0 && std::isfinite(capacity_per_second),
                fmt::format("capacity of {} is {}", name, capacity_per_second));
   resources_.emplace_back().capacity = capacity_per_second;
-  ledgers_.push_back({.name = std::move(name), .peak_capacity = capacity_per_second});
+  ledgers_.push_back({.name = std::move(name)});
   return ResourceId{static_cast<uint32_t>(resources_.size() - 1)};
 }
 
@@ -101,34 +101,6 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap,
   new_flows_.push_back(slot);
   pending_ = true;
   return id;
-}
-
-void Network::SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second) {
-  TPUSIM_CHECK(id.value < resources_.size(), "capacity of an unknown resource");
-  TPUSIM_CHECK(capacity_per_second >= 0 && std::isfinite(capacity_per_second),
-               fmt::format("capacity of {} is {}", Name(id), capacity_per_second));
-  CatchUp(now.value());
-  Resource& resource = resources_[id.value];
-  if (resource.capacity == capacity_per_second) return;
-  Ledger& ledger = ledgers_[id.value];
-  ledger.offered = Offered(id.value);
-  ledger.offered_at = now_;
-  resource.capacity = capacity_per_second;
-  ledger.peak_capacity = std::max(ledger.peak_capacity, capacity_per_second);
-  for (const User& user : resource.users) {
-    Flow& flow = flows_[user.flow];
-    const double limit = LimitOf(flow);
-    if (limit == flow.limit) continue;
-    const double delta = limit - flow.limit;
-    flow.limit = limit;
-    for (const FlowUse& use : flow.uses) {
-      AddLimit(use.resource, use.weight * delta);
-      Mark(use.resource);
-    }
-    new_flows_.push_back(user.flow);
-  }
-  Mark(id.value);
-  pending_ = true;
 }
 
 void Network::Solve(Picoseconds now) {
@@ -221,7 +193,6 @@ void Network::RemoveFlow(uint32_t slot) {
     ++resource.ended;
     ++resource.population;
     Changed(resource, use.resource);
-    if (flow.rate > 0) ChangeMoving(resource, false);
     const User last = resource.users.back();
     resource.users[use.position] = last;
     flows_[last.flow].uses[last.use].position = use.position;
@@ -273,21 +244,12 @@ std::vector<ResourceId> Network::TakeChanged() {
   return std::exchange(changed_, {});
 }
 
-void Network::ChangeMoving(Resource& resource, bool starts) {
-  if (starts) {
-    if (resource.moving++ == 0) resource.busy_since = now_;
-  } else {
-    if (--resource.moving == 0) resource.busy += now_ - resource.busy_since;
-  }
-}
-
 void Network::SolvePending() {
   if (!pending_) return;
   pending_ = false;
   ++statistics_.solves;
   ++epoch_;
-  // What could be full now, and what could before: both couple their users to
-  // the change.
+  // What could be full now, and what could before: both couple their users to the change.
   size_t kept = 0;
   for (const uint32_t r : marked_) {
     Resource& resource = resources_[r];
@@ -475,14 +437,10 @@ void Network::SetRate(uint32_t slot, double rate) {
   Flow& flow = flows_[slot];
   if (SameRate(flow.rate, rate)) return;  // the completion time stays
   Settle(flow);
-  const bool moved = flow.rate > 0;
-  const bool moves = rate > 0;
   flow.rate = rate;
   flow.limited_by_timed = LimitedByTimed(flow, rate);
   for (const FlowUse& use : flow.uses) {
-    Resource& resource = resources_[use.resource];
-    if (moved != moves) ChangeMoving(resource, moves);
-    Changed(resource, use.resource);
+    Changed(resources_[use.resource], use.resource);
     MarkRate(use.resource);
   }
   ++statistics_.rate_changes;

@@ -1,13 +1,11 @@
 // Transfers as flows of a fluid.
 //
-// A transfer in tpusim is not a sequence of packets but a flow: an amount of
-// bytes that drains at a rate. It uses resources along its way (a link, both
-// memories, a network card), each of which carries so many units per second,
-// and consumes `weight` units of the resource per byte. At every moment all
-// flows have their max-min fair rates (see max_min.h), so a transfer's duration
-// is the sum over the times of constant rate, and the only events are starts,
-// ends and capacity changes. Contention is exact at this level and costs a few
-// operations instead of one event per packet.
+// A transfer in tpusim is not a sequence of packets but a flow: an amount of bytes that drains at a
+// rate. It uses resources along its way (a link, both memories, a network card), each of which
+// carries so many units per second, and consumes `weight` units of the resource per byte. At every
+// moment all flows have their max-min fair rates (see max_min.h), so a transfer's duration is the
+// sum over the times of constant rate, and the only events are starts and ends. Contention is exact
+// at this level and costs a few operations instead of one event per packet.
 //
 // Three rules keep it fast and exact:
 //  - All changes of one instant are solved together, when that instant is over
@@ -31,8 +29,8 @@
 //   while (auto t = net.NextCompletion())
 //     for (const Completed& done : net.Advance(*t)) ...   // may Start more flows
 //
-// Time never runs backwards. now() is the latest time that the network was told;
-// getters speak of that moment.
+// Time never runs backwards. now() is the latest time that the network was told; getters speak of
+// that moment.
 #ifndef TPUSIM_MODELS_FLOW_NETWORK_H_
 #define TPUSIM_MODELS_FLOW_NETWORK_H_
 
@@ -84,7 +82,7 @@ struct Completed {
   Picoseconds limited{0};  // of its time: that in which a resource of TimeLimits limited it
 };
 
-// The work that the network has done; for tests and benchmarks.
+// Counts of the work that the network has done; for tests and benchmarks.
 struct NetworkStatistics {
   uint64_t started = 0;
   uint64_t completed = 0;
@@ -111,7 +109,8 @@ class Network {
     return AddResource(std::move(name), capacity.value());
   }
 
-  // Measures for every flow the time in which this resource was the first on its route to limit it.
+  // Makes Completed::limited of every flow count the time in which this resource is the first on
+  // its way that limits it.
   void TimeLimits(ResourceId id) { resources_[id.value].times_limits = true; }
   // Flows over this resource count for what NetworkStatistics says of sharing.
   void CountSharing(ResourceId id) { resources_[id.value].counts_sharing = true; }
@@ -122,18 +121,15 @@ class Network {
   }
   FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const ResourceUse> uses,
                uint64_t tag);
-  // Ends a flow before its time; it does not complete. Counters take what has moved
-  // by now, or `moved` bytes, for a flow in place of others whose bytes its caller
-  // knows. Returns its tag.
+  // Ends a flow before its time; it does not complete. Counters take what has moved by now, or
+  // `moved` bytes, for a flow in place of others whose bytes its caller knows. Returns its tag.
   uint64_t Stop(Picoseconds now, FlowId id, std::optional<double> moved = std::nullopt);
-  // 0 stalls the flows that use the resource until it is raised again.
-  void SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second);
 
   // Ends the instant `now`: gives every affected flow its rate. Calling it is
   // optional, and calling it twice changes nothing.
   void Solve(Picoseconds now);
-  // When the next flow completes, if nothing else starts; none if no flow is
-  // active or all are stalled.
+  // Returns when the next flow completes, if nothing else starts; none if no flow is active or all
+  // are stalled.
   std::optional<Picoseconds> NextCompletion();
   // Moves time to `now`: all flows that completed since the last call, ordered
   // by completion time, then by start order. They are valid until the next call.
@@ -144,7 +140,7 @@ class Network {
   bool IsActive(FlowId id) const;
   double Rate(FlowId id);             // bytes/s
   double Remaining(FlowId id) const;  // bytes
-  // Without solving what has changed at `now`: 0 if the flow ends by then.
+  // Returns what remains without solving what has changed at `now`: 0 if the flow ends by then.
   double RemainingAt(Picoseconds now, FlowId id) const;
 
   // Shows the state at the end of the instant `now`; `describe` shows what a flow means
@@ -164,9 +160,6 @@ class Network {
   }
   // Seconds that all flows which have started take of it, those that move included.
   double Demand(ResourceId id) const;
-  Picoseconds BusyTime(ResourceId id) const;    // time with a positive rate
-  double Utilization(ResourceId id) const;      // carried / what it could have carried since 0
-  double BusyUtilization(ResourceId id) const;  // busy time / time
   void SetRateObserver(RateObserver observer) { observer_ = std::move(observer); }
 
   // A module that depends on the conditions on a resource has it watched: TakeChanged names
@@ -176,9 +169,9 @@ class Network {
   std::vector<ResourceId> TakeChanged();
   // Starts and ends of flows on a resource so far.
   uint64_t Population(ResourceId id) const { return resources_[id.value].population; }
-  // Returns the last rates of all flows on the resource but one, units/s.
+  // Returns the rates of all flows on the resource but one, units/s, as last solved.
   double OtherRates(ResourceId id, FlowId but) const;
-  // When the first of them completes, as things are; kNever if none does.
+  // Returns when the first of them completes, as things are; kNever if none does.
   Picoseconds NextOtherCompletion(ResourceId id, FlowId but) const;
 
   // Returns what is wrong with the counters, or the empty string: every unit charged by a started
@@ -193,8 +186,8 @@ class Network {
     uint32_t position = 0;  // in the resource's users
     double weight = 0;
   };
-  // Members of flows and resources are on few lines of the cache, those that are read first before
-  // the rest: a large pod has thousands of both.
+  // Flows and resources are thousands in a large pod, so the members that are read most stand
+  // first, on few cache lines.
   struct Flow {
     uint32_t version = 0;  // of `finish`; older heap entries are dead
     uint32_t generation = 0;
@@ -223,7 +216,6 @@ class Network {
     double capacity = 0;
     double limit_sum = 0;  // of weight * limit over the users
     uint32_t edits = 0;    // of limit_sum since it was summed afresh
-    uint32_t moving = 0;   // users with a positive rate
     uint32_t local = 0;    // index in the system being solved
     bool binding = false;  // could be full; as of the last solve
     bool marked = false;   // in marked_
@@ -239,17 +231,12 @@ class Network {
     double charged = 0;       // sum of weight * amount over all flows started
     uint64_t ended = 0;       // flows
     uint64_t population = 0;  // starts and ends
-    int64_t busy = 0;         // ps, up to `busy_since` if moving
-    int64_t busy_since = 0;
   };
   // Members of a resource that are rarely read.
   struct Ledger {
     std::string name;
     double reported_rate = 0;
     double lent = 0;     // of carried: booked by Stop beyond what the flow had moved
-    double offered = 0;  // integral of capacity up to `offered_at`
-    int64_t offered_at = 0;
-    double peak_capacity = 0;
   };
   struct HeapEntry {
     int64_t time = 0;
@@ -270,7 +257,7 @@ class Network {
   void SolveSystem();
   bool SystemHolds();
   bool HasBottleneck(const Flow& flow, double rate);
-  // Whether what limits the flow at this rate, as just solved, is a resource of TimeLimits.
+  // Returns whether a resource of TimeLimits limits the flow at this rate, as just solved.
   bool LimitedByTimed(const Flow& flow, double rate) const;
   double NewRate(const Flow& flow) const {
     return flow.visited == epoch_ ? component_rates_[flow.local] : flow.rate;
@@ -283,10 +270,9 @@ class Network {
   void SetFinish(uint32_t slot);  // from what is left at `settled`
   void VisitFlow(Flow& flow, steady::StateVisitor& visitor);
   double ToCome(const Resource& resource) const;  // of what is charged, beyond `carried`
-  // After time has moved over periods that were nearly the same: what was carried is what was
-  // charged, less what is to come.
+  // Sets what was carried to what was charged less what is to come, after time has moved over
+  // periods that were nearly the same.
   void Balance(Resource& resource) const;
-  void ChangeMoving(Resource& resource, bool starts);
   void Settle(Flow& flow);
   void Mark(uint32_t resource);
   void MarkRate(uint32_t resource);
@@ -296,8 +282,6 @@ class Network {
   void PruneHeap();
   const Flow& Get(FlowId id) const;
 
-  // Units that a resource could have carried by now.
-  double Offered(uint32_t resource) const;
 
   std::vector<Resource> resources_;
   std::vector<Ledger> ledgers_;  // by resource

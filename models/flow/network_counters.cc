@@ -10,7 +10,7 @@
 namespace tpusim::flow {
 namespace {
 
-// The rounding of sums, as a share of themselves.
+// The rounding of sums, relative to them.
 constexpr double kRounding = 1e-9;
 
 double InSeconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
@@ -33,27 +33,6 @@ double Network::Demand(ResourceId id) const {
   return resource.charged == 0 ? 0 : resource.charged / resource.capacity;
 }
 
-Picoseconds Network::BusyTime(ResourceId id) const {
-  const Resource& resource = resources_[id.value];
-  return Picoseconds(resource.busy + (resource.moving > 0 ? now_ - resource.busy_since : 0));
-}
-
-double Network::Offered(uint32_t resource) const {
-  const Ledger& ledger = ledgers_[resource];
-  return ledger.offered + resources_[resource].capacity * InSeconds(now_ - ledger.offered_at);
-}
-
-double Network::Utilization(ResourceId id) const {
-  const double offered = Offered(id.value);
-  // Half a picosecond of rounding is not overload; CheckConservation tells real
-  // overload from it.
-  return offered > 0 ? std::min(1.0, Carried(id) / offered) : 0;
-}
-
-double Network::BusyUtilization(ResourceId id) const {
-  return now_ > 0 ? InSeconds(BusyTime(id).value()) / InSeconds(now_) : 0;
-}
-
 double Network::ToCome(const Resource& resource) const {
   double to_come = 0;
   for (const User& user : resource.users) {
@@ -65,7 +44,9 @@ double Network::ToCome(const Resource& resource) const {
 
 void Network::Balance(Resource& resource) const {
   const double carried = resource.charged - ToCome(resource);
-  if (std::abs(carried - resource.carried) > kRounding * resource.charged) resource.carried = carried;
+  if (std::abs(carried - resource.carried) > kRounding * resource.charged) {
+    resource.carried = carried;
+  }
 }
 
 std::string Network::CheckConservation() const {
@@ -77,8 +58,8 @@ std::string Network::CheckConservation() const {
       return fmt::format("{}: {} units charged, but {} carried and {} to come", ledger.name,
                          resource.charged, resource.carried, to_come);
     }
-    const double offered = Offered(r);
-    const double slack = ledger.peak_capacity *
+    const double offered = resource.capacity * InSeconds(now_);
+    const double slack = resource.capacity *
                          InSeconds(static_cast<int64_t>(resource.ended + resource.users.size()));
     const double carried = Carried(ResourceId{r});
     if (carried > offered * (1 + kRounding) + slack + ledger.lent) {

@@ -59,13 +59,6 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   }
   for (size_t r = 0; r < resources_.size(); ++r) {
     Resource& resource = resources_[r];
-    visitor.Same(static_cast<int64_t>(resource.moving));
-    if (resource.moving > 0) {
-      Picoseconds since(resource.busy_since);
-      visitor.Began(since);
-      resource.busy_since = since.value();
-    }
-    visitor.Counter(resource.busy);
     visitor.Counter(resource.carried);
     visitor.Counter(ledgers_[r].lent);
     visitor.Counter(resource.charged);
