@@ -1,6 +1,6 @@
-// The report as JSON, both ways. Fields() of a part names each of its fields once, with the member
-// that holds it, in the order of the file; a Writer and a Reader visit them. The type of the member
-// says what JSON holds: times are nanoseconds, quantities their number, parts objects.
+// The report as JSON, both ways. Fields() of a part names each of its fields once, followed by the
+// member that holds it, in the order of the file; a Writer and a JsonReader visit them. The type of
+// the member says what JSON holds: times are nanoseconds, quantities their number, parts objects.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,11 +24,7 @@ template <typename Given, typename Part>
 concept Is = std::same_as<std::remove_const_t<Given>, Part>;
 
 void Fields(auto& visit, Is<Bounds> auto& b) {
-  visit("compute", b.compute);
-  visit("hbm", b.hbm);
-  visit("ici", b.ici);
-  visit("host", b.host);
-  visit("dcn", b.dcn);
+  visit("compute", b.compute, "hbm", b.hbm, "ici", b.ici, "host", b.host, "dcn", b.dcn);
 }
 
 void Fields(auto& visit, Is<PathTimes> auto& path) {
@@ -38,203 +34,126 @@ void Fields(auto& visit, Is<PathTimes> auto& path) {
 }
 
 void Fields(auto& visit, Is<OpReport> auto& o) {
-  visit("name", o.name);
-  visit("category", o.category);
-  visit("scope", o.scope);
-  visit("count", o.count);
-  visit("total_ns", o.total);
-  visit("flops", o.flops);
-  visit("hbm_bytes", o.hbm_bytes);
-  visit("engine", o.engine);
-  visit("source", o.source);
+  visit("name", o.name, "category", o.category, "scope", o.scope, "count", o.count,
+        "total_ns", o.total, "flops", o.flops, "hbm_bytes", o.hbm_bytes, "engine", o.engine,
+        "source", o.source);
   if (visit.Has("compiler_estimate_ns", o.compiler_estimate > Picoseconds(0))) {
     visit("compiler_estimate_ns", o.compiler_estimate);
   }
 }
 
 void Fields(auto& visit, Is<ErrorBar> auto& bar) {
-  visit("chip", bar.chip);
-  visit("kind", bar.kind);
-  visit("rows", bar.rows);
+  visit("chip", bar.chip, "kind", bar.kind, "rows", bar.rows);
   if (bar.rows > 0) {
-    visit("mean_error", bar.mean);
-    visit("worst_error", bar.worst);
-    visit("worst_row", bar.worst_row);
+    visit("mean_error", bar.mean, "worst_error", bar.worst, "worst_row", bar.worst_row);
   }
   visit("text", bar.text);
 }
 
 void Fields(auto& visit, Is<sim::FoldingReport::FoldingStep> auto& step) {
-  visit("reason", step.reason);
-  visit("device_classes", step.device_classes);
+  visit("reason", step.reason, "device_classes", step.device_classes);
 }
 
 void Fields(auto& visit, Is<sim::FoldingReport> auto& folding) {
-  visit("approximate", folding.is_approximate);
-  visit("device_classes", folding.device_classes);
-  visit("simulations", folding.simulations);
-  visit("ignored_skew_ns", folding.ignored_skew);
-  visit("error_bound_ns", folding.error_bound);
-  visit("steps", folding.steps);
+  visit("approximate", folding.is_approximate, "device_classes", folding.device_classes,
+        "simulations", folding.simulations, "ignored_skew_ns", folding.ignored_skew,
+        "error_bound_ns", folding.error_bound, "steps", folding.steps);
 }
 
 void Fields(auto& visit, Is<ScopeReport> auto& s) {
-  visit("scope", s.scope);
-  visit("total_ns", s.total);
-  visit("exposed_communication_ns", s.exposed);
-  visit("flops", s.flops);
+  visit("scope", s.scope, "total_ns", s.total, "exposed_communication_ns", s.exposed,
+        "flops", s.flops);
 }
 
 void Fields(auto& visit, Is<CollectiveReport> auto& c) {
-  visit("name", c.name);
-  visit("kind", c.kind);
-  visit("bytes", c.bytes);
-  visit("group_size", c.group_size);
-  visit("axes", c.axes);
-  visit("algorithm", c.algorithm);
-  visit("count", c.count);
-  visit("total_ns", c.total);
+  visit("name", c.name, "kind", c.kind, "bytes", c.bytes, "group_size", c.group_size,
+        "axes", c.axes, "algorithm", c.algorithm, "count", c.count, "total_ns", c.total);
   visit.Derived("hidden_ns", [&] { return c.hidden(); });
-  visit("exposed_ns", c.exposed);
-  visit("expected_ns", c.expected);
-  visit("bound_ns", c.bound);
+  visit("exposed_ns", c.exposed, "expected_ns", c.expected, "bound_ns", c.bound);
   visit.List("covered_by", c.covered_by, [&](auto& visit_cover, auto& o) {
-    visit_cover("name", o.what);
-    visit_cover("hidden_ns", o.time);
+    visit_cover("name", o.what, "hidden_ns", o.time);
     visit_cover.Derived("share", [&] { return Ratio(o.time, c.hidden()); });
   });
   visit.List("exposed_by", c.exposed_by, [](auto& visit_reason, auto& o) {
-    visit_reason("reason", o.what);
-    visit_reason("exposed_ns", o.time);
-    visit_reason("text", o.text);
+    visit_reason("reason", o.what, "exposed_ns", o.time, "text", o.text);
   });
   visit.Optional("scope", c.scope);
   visit.Optional("source", c.source);
 }
 
 void Fields(auto& visit, Is<isa::ReshardSite::Constraint> auto& c) {
-  visit("constrain", c.text);
-  visit("of_result", c.of_result);
+  visit("constrain", c.text, "of_result", c.of_result);
 }
 
 void Fields(auto& visit, Is<ReshardSiteReport> auto& r) {
   auto& site = r.site;
-  visit("kind", site.kind);
-  visit("value", site.value);
-  visit("user", site.user);
-  visit("scope", site.scope);
-  visit("source", site.source);
-  visit("shape", site.shape);
-  visit("from", site.from);
-  visit("to", site.to);
-  visit("why", site.why);
-  visit("value_bytes", site.whole);
-  visit("result_that_lost_it_bytes", site.lost_by);
-  visit("bytes", site.bytes);
-  visit("order", r.order);
-  visit("places", site.places);
-  visit("count", r.count);
-  visit("total_ns", r.total);
-  visit("exposed_ns", r.exposed);
-  visit("constraints", site.constraints);
+  visit("kind", site.kind, "value", site.value, "user", site.user, "scope", site.scope,
+        "source", site.source, "shape", site.shape, "from", site.from, "to", site.to,
+        "why", site.why, "value_bytes", site.whole, "result_that_lost_it_bytes", site.lost_by,
+        "bytes", site.bytes, "order", r.order, "places", site.places, "count", r.count,
+        "total_ns", r.total, "exposed_ns", r.exposed, "constraints", site.constraints);
 }
 
 void RollupFields(auto& visit, Is<RollupRow> auto& row, RollupBy by, Picoseconds step) {
-  visit("name", row.name);
-  visit("members", row.members);
-  visit("count", row.count);
-  visit("time_ns", row.time);
+  visit("name", row.name, "members", row.members, "count", row.count, "time_ns", row.time);
   visit.Derived("share", [&] { return step == Picoseconds(0) ? 0.0 : Ratio(row.time, step); });
-  visit("compute_ns", row.compute);
-  visit("exposed_ns", row.exposed);
+  visit("compute_ns", row.compute, "exposed_ns", row.exposed);
   if (by == RollupBy::kOp || by == RollupBy::kPath) {
-    visit("category", row.category);
-    visit("source", row.source);
+    visit("category", row.category, "source", row.source);
     visit.Optional("scope", row.scope);
   }
   if (by == RollupBy::kScope) visit("total_ns", row.total);
   if (by == RollupBy::kCollective) {
-    visit("in_flight_ns", row.in_flight);
-    visit("hidden_ns", row.hidden);
+    visit("in_flight_ns", row.in_flight, "hidden_ns", row.hidden);
   }
 }
 
 void Fields(auto& visit, Is<RecordReport> auto& r) {
-  visit("reason", r.reason);
-  visit("action", r.action);
-  visit("pass", r.pass);
-  visit("subject", r.subject);
-  visit("text", r.text);
-  visit("values", r.values);
+  visit("reason", r.reason, "action", r.action, "pass", r.pass, "subject", r.subject,
+        "text", r.text, "values", r.values);
 }
 
 void Fields(auto& visit, Is<std::pair<std::string, Bytes>> auto& owner) {
-  visit("owner", owner.first);
-  visit("bytes", owner.second);
+  visit("owner", owner.first, "bytes", owner.second);
 }
 
 void Fields(auto& visit, Is<isa::LiveArray> auto& a) {
-  visit("name", a.name);
-  visit("owner", a.owner);
-  visit("scope", a.scope);
-  visit("source", a.source);
-  visit("shape", a.shape);
-  visit("bytes", a.bytes);
-  visit("unpadded_bytes", a.unpadded);
+  visit("name", a.name, "owner", a.owner, "scope", a.scope, "source", a.source, "shape", a.shape,
+        "bytes", a.bytes, "unpadded_bytes", a.unpadded);
   visit.Derived("padding_bytes", [&] { return a.bytes - a.unpadded; });
 }
 
 void Fields(auto& visit, Is<MemoryReport> auto& m) {
-  visit("time_ns", m.time);
-  visit("operation", m.operation);
-  visit("fragmentation_bytes", m.fragmentation);
-  visit("owners", m.by_owner);
-  visit("arrays", m.arrays);
+  visit("time_ns", m.time, "operation", m.operation, "fragmentation_bytes", m.fragmentation,
+        "owners", m.by_owner, "arrays", m.arrays);
 }
 
 void Fields(auto& visit, Is<isa::VmemAtPeak> auto& m) {
-  visit("bytes", m.bytes);
-  visit("capacity_bytes", m.capacity);
-  visit("operation", m.operation);
-  visit("windows_bytes", m.windows);
-  visit("arrays", m.arrays);
+  visit("bytes", m.bytes, "capacity_bytes", m.capacity, "operation", m.operation,
+        "windows_bytes", m.windows, "arrays", m.arrays);
 }
 
 void Fields(auto& visit, Is<LinkReport> auto& l) {
-  visit("chip", l.chip);
-  visit("direction", l.direction);
-  visit("bytes", l.bytes);
-  visit("utilization", l.utilization);
+  visit("chip", l.chip, "direction", l.direction, "bytes", l.bytes, "utilization", l.utilization);
 }
 
 void Fields(auto& visit, Is<isa::SourcePlace> auto& place) {
-  visit("scope", place.scope);
-  visit("source", place.source);
+  visit("scope", place.scope, "source", place.source);
 }
 
 void Fields(auto& visit, Is<PlacedCollective> auto& c) {
-  visit("kind", c.kind);
-  visit("algorithm", c.algorithm);
-  visit("bytes", c.bytes);
-  visit("group_size", c.group_size);
-  visit("asynchronous", c.asynchronous);
+  visit("kind", c.kind, "algorithm", c.algorithm, "bytes", c.bytes, "group_size", c.group_size,
+        "asynchronous", c.asynchronous);
 }
 
 void Fields(auto& visit, Is<PlacedOp> auto& op) {
-  visit("name", op.name);
-  visit("part", op.part);
-  visit("place", op.place);
-  visit("covered", op.covered);
-  visit("count", op.count);
-  visit("time_ns", op.time);
-  visit("collective", op.collective);
+  visit("name", op.name, "part", op.part, "place", op.place, "covered", op.covered,
+        "count", op.count, "time_ns", op.time, "collective", op.collective);
 }
 
 void Fields(auto& visit, Is<PlacedProgram> auto& program) {
-  visit("by_tpu_compiler", program.by_tpu_compiler);
-  visit("places", program.places);
-  visit("collectives", program.collectives);
-  visit("ops", program.ops);
+  visit("by_tpu_compiler", program.by_tpu_compiler, "places", program.places,
+        "collectives", program.collectives, "ops", program.ops);
 }
 
 void MemoryFields(auto& visit, Is<Report> auto& r, const configs::Memory& memory) {
@@ -243,38 +162,25 @@ void MemoryFields(auto& visit, Is<Report> auto& r, const configs::Memory& memory
 }
 
 void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
-  visit("tpusim_version", r.producer.version);
-  visit("command_line", r.producer.command_line);
-  visit("workload", r.workload);
-  visit("config", r.config);
-  visit("step_time_ns", r.step_time);
-  visit("error_bar", r.error_bar);
-  visit("bound_ns", r.bound);
+  visit("tpusim_version", r.producer.version, "command_line", r.producer.command_line,
+        "workload", r.workload, "config", r.config, "step_time_ns", r.step_time,
+        "error_bar", r.error_bar, "bound_ns", r.bound);
   visit.Derived("bound_by", [&] {
     return std::string(r.critical_path == PathTimes{} ? ""
                                                       : BindingName(BindingOf(r.critical_path)));
   });
-  visit("critical_path_ns", r.critical_path);
-  visit("mfu", r.mfu);
-  visit("hfu", r.hfu);
-  visit("flops", r.flops);
-  visit("peak_flops_per_second", r.peak_flops_per_second);
-  visit("hbm_bytes_per_second", r.hbm_bytes_per_second);
-  visit("exposed_communication_ns", r.exposed);
-  visit("hidden_communication_ns", r.hidden);
+  visit("critical_path_ns", r.critical_path, "mfu", r.mfu, "hfu", r.hfu, "flops", r.flops,
+        "peak_flops_per_second", r.peak_flops_per_second,
+        "hbm_bytes_per_second", r.hbm_bytes_per_second, "exposed_communication_ns", r.exposed,
+        "hidden_communication_ns", r.hidden);
   MemoryFields(visit, r, configs::MemoryOf(configs::MemorySpace::kHbm));
   visit("memory_at_peak", r.memory_at_peak);
   if (visit.Has("vmem_at_peak", r.vmem_at_peak.bytes > Bytes(0))) {
     visit("vmem_at_peak", r.vmem_at_peak);
   }
-  visit("devices", r.devices);
-  visit("chips", r.chips);
-  visit("chip_classes", r.chip_classes);
-  visit("folding", r.folding);
-  visit("events", r.events);
-  visit("ops", r.ops);
-  visit("scopes", r.scopes);
-  visit("collectives", r.collectives);
+  visit("devices", r.devices, "chips", r.chips, "chip_classes", r.chip_classes,
+        "folding", r.folding, "events", r.events, "ops", r.ops, "scopes", r.scopes,
+        "collectives", r.collectives);
   visit.Optional("reshard_sites", r.reshard_sites);
   visit.Object("rollup", [&](auto& visit_table) {
     for (const RollupBy by : kRollups) {
@@ -282,9 +188,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
                        [&](auto& v, auto& row) { RollupFields(v, row, by, r.step_time); });
     }
   });
-  visit("links", r.links);
-  visit("assumptions", r.assumptions);
-  visit("warnings", r.warnings);
+  visit("links", r.links, "assumptions", r.assumptions, "warnings", r.warnings);
   visit.Optional("records", r.records);
   for (const configs::Memory& memory : configs::kMemories) {
     if (memory.space == configs::MemorySpace::kHbm) continue;
@@ -295,11 +199,9 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   }
   if (visit.Has("detail", detail != JsonDetail::kReport)) {
     visit.Object("detail", [&](auto& visit_detail) {
-      visit_detail("partitions", r.partitions);
-      visit_detail("device_order", r.device_order);
-      visit_detail("compute_busy_ns", r.compute_busy);
-      visit_detail("mxu_busy_ns", r.mxu_busy);
-      visit_detail("vpu_busy_ns", r.vpu_busy);
+      visit_detail("partitions", r.partitions, "device_order", r.device_order,
+                   "compute_busy_ns", r.compute_busy, "mxu_busy_ns", r.mxu_busy,
+                   "vpu_busy_ns", r.vpu_busy);
     });
   }
   if (visit.Has("placed", detail == JsonDetail::kPlaced)) visit("placed", r.placed);
@@ -311,7 +213,10 @@ class Writer {
     if (to.is_null()) to = Json::object();
   }
 
-  void operator()(const std::string& key, const auto& value) { Write(to_[key], value); }
+  void operator()(const std::string& key, const auto& value, const auto&... more) {
+    Write(to_[key], value);
+    if constexpr (sizeof...(more) > 0) (*this)(more...);
+  }
   void Derived(const std::string& key, const auto& make) { Write(to_[key], make()); }
   void Optional(const std::string& key, const auto& value) { Write(to_[key], value); }
   bool Has(const std::string& /*key*/, bool has) { return has; }
@@ -354,30 +259,33 @@ class Writer {
       std::visit([&, key = name](const auto& v) { to[key] = v; }, value);
     }
   }
-  // Leaves the links to AppendLinks: a pod has tens of thousands of them.
+  // Leaves out the links, of which a pod has tens of thousands: AppendLinks writes them.
   static void Write(Json& to, const std::vector<LinkReport>& /*links*/) { to = Json::array(); }
 
   Json& to_;
 };
 
 // The library reports by exceptions; they end in FromJson.
-class Reader {
+class JsonReader {
  public:
-  explicit Reader(const Json& from) : from_(from) {}
+  explicit JsonReader(const Json& from) : from_(from) {}
 
-  void operator()(const std::string& key, auto& value) { Read(from_.at(key), value); }
+  void operator()(const std::string& key, auto& value, auto&&... more) {
+    Read(from_.at(key), value);
+    if constexpr (sizeof...(more) > 0) (*this)(more...);
+  }
   void Derived(const std::string& /*key*/, const auto& /*make*/) {}
   void Optional(const std::string& key, auto& value) {
     if (from_.contains(key)) Read(from_.at(key), value);
   }
   bool Has(const std::string& key, bool /*has*/) { return from_.contains(key); }
   void Object(const std::string& key, const auto& fields) {
-    Reader reader(from_.at(key));
+    JsonReader reader(from_.at(key));
     fields(reader);
   }
   void List(const std::string& key, auto& items, const auto& fields) {
     for (const Json& item : from_.at(key)) {
-      Reader reader(item);
+      JsonReader reader(item);
       fields(reader, items.emplace_back());
     }
   }
@@ -392,7 +300,7 @@ class Reader {
     } else if constexpr (requires { value.value(); }) {
       value = T(from.get<decltype(value.value())>());
     } else {
-      Reader reader(from);
+      JsonReader reader(from);
       Fields(reader, value);
     }
   }
@@ -480,7 +388,7 @@ absl::StatusOr<Report> FromJson(const std::string& text) {
       throw std::runtime_error(fmt::format("schema is not {}", kReportSchema));
     }
     Report r;
-    Reader reader(j);
+    JsonReader reader(j);
     Fields(reader, r, JsonDetail::kExchange);
     return r;
   } catch (const std::exception& e) {
