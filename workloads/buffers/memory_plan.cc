@@ -1,5 +1,7 @@
 #include "workloads/buffers/memory_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -73,6 +75,41 @@ MemoryPlan PlanBuffers(const hlo::Module& module, hlo::ModuleAliases& aliases,
 MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target) {
   hlo::ModuleAliases aliases;
   return PlanBuffers(module, aliases, target);
+}
+
+std::string ToString(const MemoryPlan& plan) {
+  const auto moment = [&](int64_t at) -> std::string {
+    if (at >= std::ssize(plan.moments)) return "end";
+    const hlo::Instruction* const begins = at < 0 ? nullptr : plan.moments[at];
+    return begins == nullptr ? "begin" : begins->name();
+  };
+  std::string text;
+  for (const auto& [space, peak] : plan.peaks) {
+    text += fmt::format("peak of S({}): {} bytes", space, peak.value());
+    if (space == hlo::kHbmSpace) {
+      text += fmt::format(", {} of them holes", plan.fragmentation.value());
+      if (plan.peak_at != nullptr) text += fmt::format(", at {}", plan.peak_at->name());
+    }
+    text += '\n';
+  }
+  text += "\nbuffer  space        offset         bytes  array: from .. until\n";
+  for (size_t n = 0; n < plan.buffers.size(); ++n) {
+    const hlo::LiveBuffer& b = plan.buffers[n];
+    // Arguments, and what has no place of its own, have no offset.
+    const bool placed = b.space == hlo::kHbmSpace && !b.argument && b.inside < 0;
+    text += fmt::format("{:<8}{:>5}{:>14}{:>14}  {}", n, b.space,
+                        placed ? std::to_string(plan.offsets[n].value()) : "-", b.bytes.value(),
+                        b.made_by->name());
+    if (b.made_by->shape().IsTuple()) text += fmt::format("{{{}}}", b.leaf);
+    if (b.inside >= 0) {
+      text += fmt::format(": in buffer {}\n", b.inside);
+    } else if (b.argument) {
+      text += ": argument\n";
+    } else {
+      text += fmt::format(": {} .. {}\n", moment(b.begin), moment(b.end));
+    }
+  }
+  return text;
 }
 
 }  // namespace tpusim::buffers

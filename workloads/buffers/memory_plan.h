@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "configs/units.h"
@@ -44,6 +45,10 @@ struct MemoryPlan : hlo::LiveIntervals {
 MemoryPlan PlanBuffers(const hlo::Module& module, hlo::ModuleAliases& aliases,
                        const target::Target& target);
 MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target);
+
+// Lists peaks by memory, then a line per buffer: where it is, how large, and from which instruction
+// to which it lives.
+std::string ToString(const MemoryPlan& plan);
 
 }  // namespace tpusim::buffers
 

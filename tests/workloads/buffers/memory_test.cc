@@ -1,4 +1,7 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/pass_test.h"
@@ -15,6 +18,7 @@ using hlo::Opcode;
 using hlo::PrimitiveType;
 using passes::PassText;
 using passes::SmallModule;
+using ::testing::HasSubstr;
 
 TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
   // x is 256*512*4 = 512 KiB and lives throughout. t dies when y has been made, y
@@ -28,6 +32,19 @@ TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
   const MemoryPlan plan = CheckedPlan(m.module(), m.target());
   EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace), Bytes(3 * 512 * kKiB));
   EXPECT_EQ(plan.live_at_peak.size(), 3u);
+}
+
+TEST(Memory, APlanIsListedByBuffer) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  Instruction* y = m.Add(Opcode::kNegate, {256, 512}, {t});
+  m.Return({m.Add(Opcode::kAbs, {256, 512}, {y})});
+  m.entry().set_schedule(m.entry().PostOrder());
+  const std::string text = ToString(CheckedPlan(m.module(), m.target()));
+  EXPECT_THAT(text, HasSubstr("peak of S(0): 1572864 bytes, 0 of them holes, at "));
+  EXPECT_THAT(text, HasSubstr("524288  " + x->name() + ": argument\n"));
+  EXPECT_THAT(text, HasSubstr("524288  " + t->name() + ": " + t->name() + " .. " + y->name()));
 }
 
 // The peak of x, t = tanh(x), z = -t with x donated or aliased; 512 KiB each.

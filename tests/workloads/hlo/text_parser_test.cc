@@ -280,6 +280,10 @@ TEST(TextParser, LargeConstantsSurviveWhereTheyAreWritten) {
   EXPECT_THAT(whole, ::testing::HasSubstr("constant({" + numbers + "})"));
   EXPECT_THAT(whole, ::testing::HasSubstr("constant({(1, -2), (0.5, 3)})"));
   EXPECT_EQ(ToString(*ParseHloText(whole).value().module, {.large_constants = true}), whole);
+  // Modules do not know for how many partitions they are; their text may say it.
+  EXPECT_EQ(ParseHloText(whole).value().num_partitions, 0);
+  const std::string said = ToString(*parsed.module, {.num_partitions = 4});
+  EXPECT_EQ(ParseHloText(said).value().num_partitions, 4);
 
   const std::string elided = ToString(*parsed.module);
   EXPECT_THAT(elided, ::testing::HasSubstr("constant({...})"));

@@ -104,9 +104,8 @@ std::string BrokenPass::Leave() {
     return fmt::format("; the module before that pass is not known: compiled again, {}",
                        replayed.ok() ? "it does not come to that pass" : Message(replayed));
   }
-  std::string text = hlo::ToString(*stop.module(), {.large_constants = true});
-  // Modules do not know for how many partitions they are.
-  text.insert(text.find('\n'), fmt::format(", num_partitions={}", workload.num_partitions()));
+  const std::string text = hlo::ToString(
+      *stop.module(), {.large_constants = true, .num_partitions = workload.num_partitions()});
   configs::Digest digest;
   digest.Add(text);
   const std::string file =

@@ -54,43 +54,6 @@ absl::Status AddSharded(const Source& source, const std::string& config, const P
   return absl::OkStatus();
 }
 
-// Peaks by memory, then a line per buffer: where it is, how large, and from which instruction to
-// which it lives.
-std::string PlanText(const buffers::MemoryPlan& plan) {
-  const auto moment = [&](int64_t at) -> std::string {
-    if (at >= std::ssize(plan.moments)) return "end";
-    const hlo::Instruction* const begins = at < 0 ? nullptr : plan.moments[at];
-    return begins == nullptr ? "begin" : begins->name();
-  };
-  std::string text;
-  for (const auto& [space, peak] : plan.peaks) {
-    text += fmt::format("peak of S({}): {} bytes", space, peak.value());
-    if (space == hlo::kHbmSpace) {
-      text += fmt::format(", {} of them holes", plan.fragmentation.value());
-      if (plan.peak_at != nullptr) text += fmt::format(", at {}", plan.peak_at->name());
-    }
-    text += '\n';
-  }
-  text += "\nbuffer  space        offset         bytes  array: from .. until\n";
-  for (size_t n = 0; n < plan.buffers.size(); ++n) {
-    const hlo::LiveBuffer& b = plan.buffers[n];
-    // Arguments, and what has no place of its own, have no offset.
-    const bool placed = b.space == hlo::kHbmSpace && !b.argument && b.inside < 0;
-    text += fmt::format("{:<8}{:>5}{:>14}{:>14}  {}", n, b.space,
-                        placed ? std::to_string(plan.offsets[n].value()) : "-", b.bytes.value(),
-                        b.made_by->name());
-    if (b.made_by->shape().IsTuple()) text += fmt::format("{{{}}}", b.leaf);
-    if (b.inside >= 0) {
-      text += fmt::format(": in buffer {}\n", b.inside);
-    } else if (b.argument) {
-      text += ": argument\n";
-    } else {
-      text += fmt::format(": {} .. {}\n", moment(b.begin), moment(b.end));
-    }
-  }
-  return text;
-}
-
 std::string DecisionsOf(const std::vector<passes::PassRun>& runs) {
   std::string text;
   for (const passes::PassRun& run : runs) {
@@ -131,7 +94,7 @@ absl::Status Dump(const std::string& workload, const std::string& config,
   std::string plan;
   options.watch.scheduled = [&](const hlo::Module& module, const buffers::MemoryPlan& memory) {
     files.Add("schedule.hlo", hlo::ToString(module, print));
-    plan = PlanText(memory);
+    plan = buffers::ToString(memory);
     return true;
   };
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(source, config, flags, options));

@@ -89,6 +89,9 @@ std::string ToString(const Module& module, const PrintOptions& options) {
     head +=
         ", frontend_attributes=" + FrontendAttributesText(module.fields().frontend_attributes());
   }
+  if (options.num_partitions > 0) {
+    head += fmt::format(", num_partitions={}", options.num_partitions);
+  }
   std::string text = configs::Printable(head) + "\n";
   for (const Computation* computation : module.PostOrder()) {
     text += "\n" + ToString(*computation, options);

@@ -2,6 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_HLO_IO_PRINTER_H_
 #define TPUSIM_WORKLOADS_HLO_IO_PRINTER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "workloads/hlo/ir/ir.h"
@@ -12,6 +13,8 @@ struct PrintOptions {
   // Constants of many elements are written out; else as {...}, which people rather read
   // but from which the module cannot be read back as it is.
   bool large_constants = false;
+  // Is written as num_partitions, which modules do not know; 0: it is left out.
+  int64_t num_partitions = 0;
 };
 
 std::string ToString(const Module& module, const PrintOptions& options = {});
