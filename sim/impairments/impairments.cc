@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <optional>
 #include <string_view>
 
@@ -43,22 +45,18 @@ BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impair
          impairments.LinkFactor(link);
 }
 
-absl::Status CheckShares(const Impairments& impairments) {
-  for (const SlowChip& slow : impairments.chips) {
-    const double share = impairments.ClockFactor(slow.chip);
-    if (share >= kSmallestShare) continue;
-    return UserError(fmt::format(
-        "--slow: together they leave {:.3g} of the clock of chip {}; the smallest share is {}",
-        share, slow.chip, kSmallestShare));
+absl::Status CheckNamedOnce(const Impairments& impairments) {
+  const std::vector<SlowChip>& chips = impairments.chips;
+  for (const SlowChip& slow : chips) {
+    if (std::ranges::count(chips, slow.chip, &SlowChip::chip) == 1) continue;
+    return UserError(fmt::format("--slow: chip {} is named twice", slow.chip));
   }
-  for (const DegradedLink& degraded : impairments.links) {
-    const double share = impairments.LinkFactor(degraded.link);
-    if (share == 0 || share >= kSmallestShare) continue;
-    return UserError(fmt::format(
-        "--link: together they leave {:.3g} of the rate of link {}:{}; the smallest share is {}, "
-        "or 0 for a dead link",
-        share, degraded.link.chip, configs::DirectionName(degraded.link.direction),
-        kSmallestShare));
+  const std::vector<DegradedLink>& links = impairments.links;
+  for (const DegradedLink& degraded : links) {
+    const configs::Link& link = degraded.link;
+    if (std::ranges::count(links, link, &DegradedLink::link) == 1) continue;
+    return UserError(fmt::format("--link: {}:{} is named twice", link.chip,
+                                 configs::DirectionName(link.direction)));
   }
   return absl::OkStatus();
 }

@@ -42,9 +42,8 @@ struct Impairments {
 BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
                         const configs::Link& link);
 
-// Error: impairments of one chip or link that together leave less than the smallest
-// share. Each by itself is checked when it is parsed.
-absl::Status CheckShares(const Impairments& impairments);
+// Error: two impairments of one chip or of one direction of a link, of which one may be a mistake.
+absl::Status CheckNamedOnce(const Impairments& impairments);
 
 // "chip=3:0.8" and "3:x+=0.5". Errors: another form, a chip or link that the slice
 // does not have, a factor out of range.

@@ -101,6 +101,16 @@ def test_many_passes_of_a_slow_step_name_the_parameter(rejects) -> None:
     assert "(chip.hbm.bytes_per_second = 1)" in said
 
 
+def test_a_chip_or_a_link_is_impaired_once(rejects) -> None:
+    step = ("--config", SLICE, example("all_reduce_64mib_4x2"))
+    assert "--slow: chip 3 is named twice" in rejects(
+        *step, "--slow", "chip=3:0.5", "--slow", "chip=3:0.8"
+    )
+    assert "--link: 0:x+ is named twice" in rejects(
+        *step, "--link", "0:x+=0.5", "--link", "0:x+=0.8"
+    )
+
+
 def test_stragglers_and_weak_links_at_the_ends(report_of) -> None:
     for flags in (("--slow", "chip=0:0.001"), ("--link", "0:x+=0.001")):
         slow = report_of("all_reduce_64mib_4x2", "--config", SLICE, *flags)

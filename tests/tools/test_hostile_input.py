@@ -130,6 +130,11 @@ def test_a_loop_that_would_run_for_hours(binary, run, tmp_path):
     assert "4000000000000 passes of while" in error
     assert "--trip-count" in error
     assert run(*arguments, "--max-events", "0").returncode == 2
+    # The parser alone would take the largest number that it has for these.
+    for option in ("--max-events", "--exact-under"):
+        done = run(*arguments, option, "99999999999999999999")
+        assert done.returncode == 2
+        assert f'{option}: "99999999999999999999" is no whole number from' in done.stderr
 
 
 def test_gzip_bombs(rejects, tmp_path):

@@ -120,6 +120,19 @@ CLI::Validator IsTakenBy(Parse parse) {
       "");
 }
 
+// Whole numbers of 64 bits: the parser alone would take the largest for any that is larger.
+CLI::Validator IsWholeFrom(int64_t least) {
+  return CLI::Validator(
+      [least](const std::string& text) {
+        const std::optional<int64_t> number = configs::NumberIn<int64_t>(text);
+        return number && *number >= least
+                   ? ""
+                   : fmt::format("\"{}\" is no whole number from {} to {}", text, least,
+                                 std::numeric_limits<int64_t>::max());
+      },
+      "");
+}
+
 // The values of texts that the parser has checked by parsing them.
 template <typename Parse>
 auto Parsed(const std::vector<std::string>& texts, Parse parse) {
@@ -308,11 +321,11 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
                  "With --fold auto, simulate all devices that differ where that is predicted to take "
                  "at most so many events (default: 2000000, a second)")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
+      ->check(IsWholeFrom(0));
   app.add_option("--max-events", flags.max_events,
                  "Give up after so many simulated instructions (default: 1000000000, minutes)")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+      ->check(IsWholeFrom(1));
 }
 
 }  // namespace tpusim::tools

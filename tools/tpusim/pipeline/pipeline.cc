@@ -342,7 +342,7 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config
     ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, machine));
     options.impairments.links.push_back(link);
   }
-  RETURN_IF_ERROR(sim::CheckShares(options.impairments));
+  RETURN_IF_ERROR(sim::CheckNamedOnce(options.impairments));
   options.max_events = flags.max_events;
   options.exact_under = flags.exact_under;
   return options;
