@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/compiler/compile.h"
 

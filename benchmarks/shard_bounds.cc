@@ -21,8 +21,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/report/text.h"
-#include "tools/tpusim/find/children.h"
-#include "tools/tpusim/find/workers.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/find.h"
 #include "tools/tpusim/shard/judge.h"
@@ -106,7 +105,7 @@ class Bounds {
     const Space& space = problem->spaces.front();
     const search::RateBound rates(problem->program, space);
     std::unique_ptr<Judge> judge;  // of a worker
-    Workers workers(jobs_, [&](const std::string& question) -> absl::StatusOr<std::string> {
+    Pool workers(jobs_, [&](const std::string& question) -> absl::StatusOr<std::string> {
       if (judge == nullptr) {
         judge = std::make_unique<Judge>(problem->program, problem->config, nullptr,
                                         problem->compile, problem->simulation);

@@ -23,7 +23,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
-#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/hlo/analysis/verify.h"

@@ -28,7 +28,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
-#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/find/pool.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/collectives/compiler_choice.h"

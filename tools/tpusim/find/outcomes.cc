@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/find/children.h"
-#include "tools/tpusim/find/workers.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/progress.h"
 
@@ -90,7 +89,7 @@ std::vector<absl::StatusOr<Outcome>> OutcomesOf(
     const std::function<absl::StatusOr<Outcome>(size_t)>& make,
     const std::function<std::string(const absl::StatusOr<Outcome>&)>& text,
     const ProgramFlags& flags) {
-  Workers workers(Processors(),
+  Pool workers(Processors(),
                   [&make](const std::string& question) -> absl::StatusOr<std::string> {
                     ASSIGN_OR_RETURN(const Outcome outcome, make(std::stoull(question)));
                     return OutcomeToText(outcome);
@@ -110,7 +109,7 @@ std::vector<absl::StatusOr<Outcome>> OutcomesOf(
       if (!begun.ok()) end(*next, begun);
     }
     if (!workers.busy()) break;
-    if (const std::optional<Workers::Reply> reply = workers.Wait(kUntilItComes)) {
+    if (const std::optional<Pool::Reply> reply = workers.Wait(kUntilItComes)) {
       end(static_cast<size_t>(reply->tag), FromText(reply->answer));
     }
   }

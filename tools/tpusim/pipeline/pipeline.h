@@ -3,8 +3,7 @@
 //   Prepare    reads the file, picks the configuration, compiles
 //   Simulate   runs the compiled program and builds the report
 //
-// SystemC elaborates once per process, so Simulate can be called once per
-// process; run several by InChildren (children.h).
+// Several simulations run beside each other by InChildren (find/pool.h).
 #ifndef TPUSIM_TOOLS_TPUSIM_PIPELINE_PIPELINE_H_
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_PIPELINE_H_
 

@@ -10,7 +10,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/report/text.h"
-#include "tools/tpusim/find/workers.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/output/stopwatch.h"
@@ -116,7 +116,7 @@ class Search {
       RETURN_IF_ERROR(AskWorkers());
       if (!workers_.busy()) break;
       const auto wait = std::chrono::milliseconds(500);
-      if (const std::optional<Workers::Reply> reply = workers_.Wait(wait)) {
+      if (const std::optional<Pool::Reply> reply = workers_.Wait(wait)) {
         RETURN_IF_ERROR(Hear(*reply));
       }
       if (store_ && clock_.Seconds() >= written_ + kSecondsUnwritten) {
@@ -204,7 +204,7 @@ class Search {
     return known.kind != Verdict::Kind::kBounded || known.bound >= tree_.Cutoff();
   }
 
-  absl::Status Hear(const Workers::Reply& reply) {
+  absl::Status Hear(const Pool::Reply& reply) {
     RETURN_IF_ERROR(reply.answer.status());
     const Verdict verdict = VerdictOf(*reply.answer);
     if (reply.tag == as_it_is_) {
@@ -254,7 +254,7 @@ class Search {
   const std::vector<search::RateBound> rates_;  // by form
   search::Forest tree_;
   std::unique_ptr<Judge> judge_;
-  Workers workers_;
+  Pool workers_;
   const std::vector<Candidate> own_;  // what the program itself says; a mesh has one at least
   const Stopwatch clock_;
   double said_ = 0, written_ = 0;

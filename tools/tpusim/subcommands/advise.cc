@@ -20,7 +20,7 @@
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"
-#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/buffers/fits.h"

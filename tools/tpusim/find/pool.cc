@@ -1,7 +1,9 @@
-#include "tools/tpusim/find/workers.h"
+#include "tools/tpusim/find/pool.h"
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +13,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <utility>
 
+#include "configs/check_handler.h"
 #include "configs/status_macros.h"
-#include "tools/tpusim/find/children.h"
+#include "tools/tpusim/find/out_of_memory.h"
 
 namespace tpusim::tools {
 namespace {
@@ -62,7 +66,7 @@ std::optional<std::string> ReadText(int fd) {
   return text;
 }
 
-// What has come of a text so far is taken off if it is whole.
+// Takes a text off the front of what was received, if it has come whole.
 std::optional<std::string> TakeText(std::string& received) {
   if (received.size() < kHead) return std::nullopt;
   uint64_t size = 0;
@@ -73,13 +77,39 @@ std::optional<std::string> TakeText(std::string& received) {
   return text;
 }
 
+// The exit code of a process that ends where memory ends.
+constexpr int kExitWithoutMemory = 3;
+
+// Runs a task in a process that was forked for answers, which ends where memory ends, and with its
+// parent: `answer` hears what has come of it.
+void AnswerInChild(const Task& task,
+                   const std::function<void(const absl::StatusOr<std::string>&)>& answer) {
+  static const std::function<void(const absl::StatusOr<std::string>&)>* current = nullptr;
+  current = &answer;
+  // No answer is awaited once the parent was told to stop.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  SetOutOfMemoryHandler([] { ::_exit(kExitWithoutMemory); });
+  SetCheckHandler([](const std::string& what) {
+    (*current)(absl::InternalError(what));
+    ::_exit(0);
+  });
+  absl::StatusOr<std::string> result = absl::InternalError("");
+  try {
+    result = task();
+  } catch (const std::exception& error) {
+    result = absl::InternalError(error.what());
+  }
+  answer(result);
+}
+
 }  // namespace
 
-Workers::Workers(int count, Answer answer) : answer_(std::move(answer)) {
+Pool::Pool(int count, Answer answer, Lifetime lifetime)
+    : answer_(std::move(answer)), lifetime_(lifetime) {
   workers_.resize(static_cast<size_t>(std::max(count, 1)));
 }
 
-Workers::~Workers() {
+Pool::~Pool() {
   for (Worker& worker : workers_) {
     if (worker.pid < 0) continue;
     ::kill(worker.pid, SIGKILL);
@@ -87,20 +117,20 @@ Workers::~Workers() {
   }
 }
 
-bool Workers::idle() const {
+bool Pool::idle() const {
   return std::ranges::any_of(workers_, [](const Worker& w) { return !w.tag; });
 }
 
-bool Workers::busy() const {
+bool Pool::busy() const {
   return std::ranges::any_of(workers_, [](const Worker& w) { return w.tag.has_value(); });
 }
 
-std::optional<int64_t> Workers::last() const {
+std::optional<int64_t> Pool::last() const {
   const auto found = std::ranges::find_if(workers_, [](const Worker& w) { return !w.tag; });
   return found == workers_.end() ? std::nullopt : found->last;
 }
 
-void Workers::Serve(int from, int to) {
+void Pool::Serve(int from, int to) {
   while (const std::optional<std::string> question = ReadText(from)) {
     bool written = false;
     AnswerInChild([&] { return answer_(*question); },
@@ -109,12 +139,12 @@ void Workers::Serve(int from, int to) {
                     text += answer.ok() ? *answer : Message(answer.status());
                     written = WriteText(to, text);
                   });
-    if (!written) break;
+    if (!written || lifetime_ == Lifetime::kOneQuestion) break;
   }
   ::_exit(0);
 }
 
-absl::Status Workers::Begin(Worker& worker) {
+absl::Status Pool::Begin(Worker& worker) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));
@@ -139,24 +169,24 @@ absl::Status Workers::Begin(Worker& worker) {
   return absl::OkStatus();
 }
 
-absl::Status Workers::End(Worker& worker) {
+absl::Status Pool::End(Worker& worker) {
   ::close(worker.to);
   int status = 0;
   while (::waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {
   }
   worker = {};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitWithoutMemory) {
-    return UserError("out of memory: a candidate needs more than a process may have");
+    return UserError("out of memory: the program needs more than a process may have");
   }
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    return UserError("a worker was killed, as the system does where memory ends");
+    return UserError("a process was killed, as the system does where memory ends");
   }
-  return absl::InternalError(WIFSIGNALED(status)
-                                 ? fmt::format("a worker ended by signal {}", WTERMSIG(status))
-                                 : fmt::format("a worker ended with {}", WEXITSTATUS(status)));
+  return absl::InternalError(
+      WIFSIGNALED(status) ? fmt::format("a process ended by signal {}", WTERMSIG(status))
+                          : fmt::format("a process ended with exit code {}", WEXITSTATUS(status)));
 }
 
-absl::Status Workers::Ask(int64_t tag, const std::string& question) {
+absl::Status Pool::Ask(int64_t tag, const std::string& question) {
   const auto found = std::ranges::find_if(workers_, [](const Worker& w) { return !w.tag; });
   TPUSIM_CHECK(found != workers_.end(), "no worker is idle");
   if (found->pid < 0) RETURN_IF_ERROR(Begin(*found));
@@ -165,7 +195,7 @@ absl::Status Workers::Ask(int64_t tag, const std::string& question) {
   return absl::OkStatus();
 }
 
-std::optional<Workers::Reply> Workers::Wait(std::chrono::milliseconds at_most) {
+std::optional<Pool::Reply> Pool::Wait(std::chrono::milliseconds at_most) {
   const auto end = std::chrono::steady_clock::now() + at_most;
   while (busy()) {
     for (Worker& worker : workers_) {
@@ -173,6 +203,7 @@ std::optional<Workers::Reply> Workers::Wait(std::chrono::milliseconds at_most) {
       if (const std::optional<std::string> text = TakeText(worker.received)) {
         const int64_t tag = *std::exchange(worker.tag, std::nullopt);
         const auto code = static_cast<absl::StatusCode>(text->front());
+        if (lifetime_ == Lifetime::kOneQuestion) End(worker).IgnoreError();
         if (code == absl::StatusCode::kOk) return Reply{tag, text->substr(1)};
         return Reply{tag, absl::Status(code, text->substr(1))};
       }
@@ -200,6 +231,36 @@ std::optional<Workers::Reply> Workers::Wait(std::chrono::milliseconds at_most) {
     }
   }
   return std::nullopt;
+}
+
+std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel,
+                                                    const OnEnd& on_end) {
+  std::vector<absl::StatusOr<std::string>> answers(tasks.size(), absl::InternalError("not run"));
+  Pool pool(
+      parallel, [&](const std::string& task) { return tasks[std::stoull(task)](); },
+      Pool::Lifetime::kOneQuestion);
+  size_t next = 0, ended = 0;
+  const auto end = [&](size_t task, absl::StatusOr<std::string> answer) {
+    answers[task] = std::move(answer);
+    ++ended;
+    if (on_end != nullptr) on_end({ended, task, answers[task]});
+  };
+  while (next < tasks.size() || pool.busy()) {
+    if (next < tasks.size() && pool.idle()) {
+      const absl::Status begun = pool.Ask(static_cast<int64_t>(next), std::to_string(next));
+      if (!begun.ok()) end(next, begun);
+      ++next;
+    } else if (std::optional<Pool::Reply> reply = pool.Wait(std::chrono::hours(1))) {
+      end(static_cast<size_t>(reply->tag), std::move(reply->answer));
+    }
+  }
+  return answers;
+}
+
+int Processors() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace tpusim::tools
