@@ -23,6 +23,7 @@
 #include "sim/results/report/text.h"
 #include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
+#include "tools/tpusim/output/shell_word.h"
 #include "tools/tpusim/shard/find.h"
 #include "tools/tpusim/shard/judge.h"
 #include "tools/tpusim/shard/paste.h"
@@ -79,7 +80,7 @@ struct Shares {
 // The command that simulates it.
 void Say(const std::string& what, const FindProblem& problem, const Candidate& candidate) {
   std::string words;
-  for (const std::string& word : OptionsOf(problem, candidate).Words()) words += " " + Word(word);
+  for (const std::string& word : OptionsOf(problem, candidate).Words()) words += " " + ShellWord(word);
   std::fprintf(stderr, "%s: tpusim run %s%s\n", what.c_str(), problem.options.workload.c_str(),
                words.c_str());
 }

@@ -14,6 +14,7 @@
 #include "tests/temporary_folder.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/output/outputs.h"
+#include "tools/tpusim/output/shell_word.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/target/target.h"
@@ -112,7 +113,7 @@ TEST_F(BrokenPassTest, LeavesTheModuleAndTheCommandThatBreaksItAgain) {
   EXPECT_THAT(says, HasSubstr("; the module before pass async-collectives{permutes=off} is in " +
                               file + "; to repeat: tpusim opt " + file +
                               " --config v5e-1x1 --set hbm.efficiency=0.5 --trip-count "
-                              "'while*=3' --passes 'async-collectives{permutes=off}'"));
+                              "\"while*=3\" --passes \"async-collectives{permutes=off}\""));
   const auto left = hlo::ImportFile(file);
   ASSERT_TRUE(left.ok()) << left.status();
   EXPECT_EQ(left->num_partitions, 1);
@@ -126,7 +127,7 @@ TEST_F(BrokenPassTest, TheCommandRuns) {
   BrokenPass broken(Replay(), OptOptionsOf("v5e-1x1", {}, {}));
   const std::string says = Message(broken.Explained(Run(broken)));
   std::string command = says.substr(says.find("tpusim opt ") + std::string("tpusim ").size());
-  std::erase(command, '\'');  // as a shell does
+  std::erase(command, '"');  // as a shell does
   std::vector<std::string> words = absl::StrSplit(command, ' ');
   CLI::App app;
   const Command opt = AddOpt(app);
@@ -174,11 +175,11 @@ TEST_F(BrokenPassTest, AFolderThatIsNotWritableIsNamed) {
               HasSubstr("is not known: compiled again, gone"));
 }
 
-TEST(Quoted, AsAShellReadsIt) {
-  EXPECT_EQ(Quoted("v5e-4x2"), "v5e-4x2");
-  EXPECT_EQ(Quoted("2x(v5e-16x16)"), "'2x(v5e-16x16)'");
-  EXPECT_EQ(Quoted("it's"), "'it'\\''s'");
-  EXPECT_EQ(Quoted(""), "''");
+TEST(ShellWord, IsQuotedWhereAShellReadsItOtherwise) {
+  EXPECT_EQ(ShellWord("v5e-4x2"), "v5e-4x2");
+  EXPECT_EQ(ShellWord("2x(v5e-16x16)"), "\"2x(v5e-16x16)\"");
+  EXPECT_EQ(ShellWord("params['w']=$x"), "\"params['w']=\\$x\"");
+  EXPECT_EQ(ShellWord(""), "\"\"");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "configs/digest.h"
 #include "configs/status_macros.h"
 #include "sim/results/report/atomic_file.h"
+#include "tools/tpusim/output/shell_word.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/ir.h"
 
@@ -43,15 +44,6 @@ class StopBefore : public passes::PassWatch {
 };
 
 }  // namespace
-
-std::string Quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::vector<std::string> OptOptionsOf(const std::string& slice,
                                       const std::vector<std::string>& overrides,
@@ -111,8 +103,8 @@ std::string BrokenPass::Leave() {
   const std::string file =
       fmt::format("tpusim-crash-{}-{}.hlo", stop.pass(), digest.Text().substr(0, 8));
   std::string command = "tpusim opt " + file;
-  for (const std::string& option : options_) command += " " + Quoted(option);
-  command += " --passes " + Quoted(stop.step());
+  for (const std::string& option : options_) command += " " + ShellWord(option);
+  command += " --passes " + ShellWord(stop.step());
   const absl::Status written = results::WriteFileAtomically(file, text);
   if (!written.ok()) {
     return fmt::format("; the module before pass {} is not left: {}", stop.step(),

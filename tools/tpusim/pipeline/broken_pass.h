@@ -59,9 +59,6 @@ std::vector<std::string> OptOptionsOf(const std::string& slice,
                                       const std::vector<std::string>& overrides,
                                       const ProgramFlags& flags);
 
-// Returns the word as a shell reads it, in quotes if need be.
-std::string Quoted(const std::string& word);
-
 }  // namespace tpusim::tools
 
 #endif  // TPUSIM_TOOLS_TPUSIM_PIPELINE_BROKEN_PASS_H_

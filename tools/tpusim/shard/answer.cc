@@ -1,3 +1,4 @@
+#include "tools/tpusim/output/shell_word.h"
 #include "tools/tpusim/shard/answer.h"
 
 #include <fmt/format.h>
@@ -224,10 +225,10 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   text += "\n" + PythonOf(problem, best.candidate);
   std::vector<std::string> words;
   for (const auto& of : {options.run_words, OptionsOf(problem, best.candidate).Words()}) {
-    for (const std::string& word : of) words.push_back(Word(word));
+    for (const std::string& word : of) words.push_back(ShellWord(word));
   }
-  return text + fmt::format("\n# tpusim run {} --config {} {}\n", Word(problem.options.workload),
-                            Word(problem.config.name), fmt::join(words, " "));
+  return text + fmt::format("\n# tpusim run {} --config {} {}\n", ShellWord(problem.options.workload),
+                            ShellWord(problem.config.name), fmt::join(words, " "));
 }
 
 namespace {

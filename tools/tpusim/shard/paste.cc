@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/tpusim/output/shell_word.h"
 #include "workloads/search/statements.h"
 #include "workloads/sharding/stated_shardings.h"
 
@@ -141,20 +142,6 @@ std::string PolicyOf(const search::Form& form) {
 }
 
 }  // namespace
-
-std::string Word(const std::string& text) {
-  const bool plain =
-      text.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=.,/:+") ==
-      std::string::npos;
-  if (plain) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
 
 std::vector<std::string> Options::Words() const {
   std::vector<std::string> words = {"--mesh", mesh};

@@ -23,9 +23,6 @@ Options OptionsOf(const FindProblem& problem, const search::Candidate& candidate
 // What a user writes into a program: the mesh, a PartitionSpec for every argument, constraints.
 std::string PythonOf(const FindProblem& problem, const search::Candidate& candidate);
 
-// Quoted for a shell, where that is needed.
-std::string Word(const std::string& text);
-
 }  // namespace tpusim::tools
 
 #endif  // TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_

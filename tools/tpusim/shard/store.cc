@@ -11,7 +11,7 @@
 #include "configs/digest.h"
 #include "configs/number_text.h"
 #include "configs/status_macros.h"
-#include "tools/tpusim/shard/paste.h"
+#include "tools/tpusim/output/shell_word.h"
 
 namespace tpusim::tools {
 namespace {
@@ -100,7 +100,7 @@ absl::Status VerdictStore::Damaged(const std::string& said) const {
   return UserError(
       fmt::format("--store {}: damaged ({}); what can be read is saved by: sqlite3 {} .recover | "
                   "sqlite3 NEW.sqlite; name that, or another file",
-                  path_, said, Word(path_)));
+                  path_, said, ShellWord(path_)));
 }
 
 absl::Status VerdictStore::NoStore() const {
