@@ -56,9 +56,9 @@ std::optional<Candidate> RandomCandidate(const Space& space, std::mt19937_64& ra
     if (!possible) continue;
     const std::vector<size_t> active = space.Conflicts(candidate.axes);
     if (!active.empty() && any(2) == 1) {
-      candidate.conflicts.assign(space.conflicts().size(), search::Settled::kByPropagation);
+      candidate.conflicts.assign(space.conflicts().size(), search::ConflictResolution::kByPropagation);
       for (const size_t c : active) {
-        candidate.conflicts[c] = any(2) == 1 ? search::Settled::kFirst : search::Settled::kSecond;
+        candidate.conflicts[c] = any(2) == 1 ? search::ConflictResolution::kFirst : search::ConflictResolution::kSecond;
       }
     }
     return candidate;

@@ -11,23 +11,23 @@
 namespace tpusim::search {
 namespace {
 
-// Conflicts of a choice that are settled by constraints: n of them in 2^n ways. Others, which have
+// Conflicts of a choice that are resolved by constraints: n of them in 2^n ways. Others, which have
 // fewer bytes, are left to propagation.
 constexpr size_t kMostConflicts = 3;
 
 // Every way: by propagation, and every combination of constraints.
-std::vector<std::vector<Settled>> Settlements(const Space& space,
+std::vector<std::vector<ConflictResolution>> Resolutions(const Space& space,
                                               const std::vector<AxisSet>& axes) {
-  std::vector<std::vector<Settled>> all = {{}};
+  std::vector<std::vector<ConflictResolution>> all = {{}};
   std::vector<size_t> active = space.Conflicts(axes);
   if (active.empty()) return all;
   active.resize(std::min(active.size(), kMostConflicts));
   for (uint32_t bits = 0; bits < 1U << active.size(); ++bits) {
-    std::vector<Settled> settled(space.conflicts().size(), Settled::kByPropagation);
+    std::vector<ConflictResolution> resolution(space.conflicts().size(), ConflictResolution::kByPropagation);
     for (size_t i = 0; i < active.size(); ++i) {
-      settled[active[i]] = (bits >> i & 1) != 0 ? Settled::kSecond : Settled::kFirst;
+      resolution[active[i]] = (bits >> i & 1) != 0 ? ConflictResolution::kSecond : ConflictResolution::kFirst;
     }
-    all.push_back(std::move(settled));
+    all.push_back(std::move(resolution));
   }
   return all;
 }
@@ -108,8 +108,8 @@ void BranchAndBound::Hand(size_t mesh, const std::vector<AxisSet>& axes,
                           std::deque<Candidate>& queue) {
   if (!handed_.emplace(static_cast<int32_t>(mesh), axes).second) return;
   ++tally_.judged;
-  for (std::vector<Settled>& settled : Settlements(space_, axes)) {
-    queue.push_back({static_cast<int32_t>(mesh), axes, std::move(settled), options_.form});
+  for (std::vector<ConflictResolution>& resolution : Resolutions(space_, axes)) {
+    queue.push_back({static_cast<int32_t>(mesh), axes, std::move(resolution), options_.variant});
   }
 }
 

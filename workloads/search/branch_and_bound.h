@@ -55,7 +55,7 @@ struct Tally {
   double rates = 0;       // by the bound of rates
   double judged = 0;      // given to the judge
   double waiting = 0;     // neither, when the search ended
-  // Of the judged, with settlements of their conflicts:
+  // Of the judged, with resolutions of their conflicts:
   int64_t candidates = 0, bounded = 0, equal = 0, too_large = 0, refused = 0, simulated = 0;
 };
 
@@ -72,7 +72,7 @@ class BranchAndBound {
     double gap = 0;
     Bytes usable{0};   // HBM that a program may take
     bool all = false;  // leave nothing out that is possible and might fit
-    int32_t form = 0;  // of the program, that candidates are of
+    int32_t variant = 0;  // of the program, that candidates are of
   };
   BranchAndBound(const Space& space, const RateBound& rates, const Options& options);
 
@@ -127,7 +127,7 @@ class BranchAndBound {
   void FindPairs();
   // Adds it to what waits, or counts it as left out.
   void Admit(Node node);
-  // A complete choice, with every settlement of its conflicts.
+  // A complete choice, with every resolution of its conflicts.
   void Hand(size_t mesh, const std::vector<AxisSet>& axes, std::deque<Candidate>& queue);
   bool TooLong(Picoseconds bound) const;
   // So short may something be that is not looked at.

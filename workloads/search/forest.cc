@@ -23,17 +23,17 @@ Forest::Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& r
                const BranchAndBound::Options& options)
     : spaces_(spaces) {
   trees_.reserve(rates.size());
-  for (size_t form = 0; form < rates.size(); ++form) {
+  for (size_t variant = 0; variant < rates.size(); ++variant) {
     BranchAndBound::Options own = options;
-    own.form = static_cast<int32_t>(form);
-    trees_.emplace_back(spaces[form], rates[form], own);
+    own.variant = static_cast<int32_t>(variant);
+    trees_.emplace_back(spaces[variant], rates[variant], own);
   }
 }
 
-std::vector<BranchAndBound*> Forest::Alike(int32_t form) {
+std::vector<BranchAndBound*> Forest::Alike(int32_t variant) {
   std::vector<BranchAndBound*> alike;
   for (size_t other = 0; other < trees_.size(); ++other) {
-    if (SameChoices(spaces_[static_cast<size_t>(form)], spaces_[other])) {
+    if (SameChoices(spaces_[static_cast<size_t>(variant)], spaces_[other])) {
       alike.push_back(&trees_[other]);
     }
   }
@@ -45,11 +45,11 @@ void Forest::Know(Picoseconds step) {
 }
 
 void Forest::SuggestNear(const Candidate& candidate) {
-  trees_[static_cast<size_t>(candidate.form)].SuggestNear(candidate);
+  trees_[static_cast<size_t>(candidate.variant)].SuggestNear(candidate);
 }
 
 void Forest::Suggest(const Candidate& candidate) {
-  for (BranchAndBound* tree : Alike(candidate.form)) tree->Suggest(candidate);
+  for (BranchAndBound* tree : Alike(candidate.variant)) tree->Suggest(candidate);
 }
 
 std::optional<Candidate> Forest::Next() {
@@ -68,12 +68,12 @@ std::optional<Candidate> Forest::Next() {
 }
 
 bool Forest::Believes(const Candidate& candidate, const Verdict& verdict) const {
-  return trees_[static_cast<size_t>(candidate.form)].Believes(candidate, verdict);
+  return trees_[static_cast<size_t>(candidate.variant)].Believes(candidate, verdict);
 }
 
 absl::Status Forest::Tell(const Candidate& candidate, const Verdict& verdict) {
   const std::optional<Found> before = best();
-  RETURN_IF_ERROR(trees_[static_cast<size_t>(candidate.form)].Tell(candidate, verdict));
+  RETURN_IF_ERROR(trees_[static_cast<size_t>(candidate.variant)].Tell(candidate, verdict));
   const std::optional<Found> now = best();
   if (!now || (before && before->candidate == now->candidate)) return absl::OkStatus();
   Know(now->verdict.step);

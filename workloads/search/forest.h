@@ -1,8 +1,8 @@
-// The searches of all forms of a program as one: a tree for each, and what one finds bounds all.
+// The searches of all variants of a program as one: a tree for each, and what one finds bounds all.
 //
-// What was suggested comes first, of whatever form; then the tree whose bound is the lowest goes
+// What was suggested comes first, of whatever variant; then the tree whose bound is the lowest goes
 // on. The search takes steps: whenever a candidate is the best of all, what is near to it is
-// suggested, and so is the same candidate in the other forms.
+// suggested, and so is the same candidate in the other variants.
 #ifndef TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 #define TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 
@@ -20,12 +20,12 @@ namespace tpusim::search {
 
 class Forest {
  public:
-  // Of each form. All must live as long.
+  // Of each variant. All must live as long.
   Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& rates,
          const BranchAndBound::Options& options);
 
   // These are as those of BranchAndBound. What is suggested, other than what is near to it, is
-  // so in all forms that have the same meshes and decisions.
+  // so in all variants that have the same meshes and decisions.
   void Know(Picoseconds step);
   void SuggestNear(const Candidate& candidate);
   void Suggest(const Candidate& candidate);
@@ -40,8 +40,8 @@ class Forest {
   std::optional<Bytes> smallest_too_large() const;
 
  private:
-  // Trees for which a candidate of a form means the same.
-  std::vector<BranchAndBound*> Alike(int32_t form);
+  // Trees for which a candidate of a variant means the same.
+  std::vector<BranchAndBound*> Alike(int32_t variant);
 
   const std::vector<Space>& spaces_;
   std::vector<BranchAndBound> trees_;

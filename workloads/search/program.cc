@@ -105,7 +105,7 @@ std::set<std::string> ProductsOfDevices(const sharding::NormalisedModule& normal
   return products;
 }
 
-// By argument, as Form has it.
+// By argument, as Variant has it.
 std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
                                 compiler::TripCounts& trips, double bytes_per_second) {
   const std::vector<bool> whole =
@@ -120,36 +120,36 @@ std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWo
   return seconds;
 }
 
-// What is known of a form once its module is.
+// What is known of a variant once its module is.
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
                   const std::vector<std::string>& constrainable,
-                  const hlo::ImportedWorkload& imported, Form& form) {
-  ASSIGN_OR_RETURN(form.decisions, sharding::FindDecisions(form.normalised, constrainable));
+                  const hlo::ImportedWorkload& imported, Variant& variant) {
+  ASSIGN_OR_RETURN(variant.decisions, sharding::FindDecisions(variant.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
-  const std::unique_ptr<hlo::Module> module = form.normalised.module->Clone();
+  const std::unique_ptr<hlo::Module> module = variant.normalised.module->Clone();
   NameProducts(*module);
   RETURN_IF_ERROR(passes::Simplify(*module, context).status());
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
   module->Cleanup();
-  form.read_seconds =
+  variant.read_seconds =
       ReadSeconds(*module, imported, trips, target.chip().hbm.bytes_per_second.value());
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
-  form.work.assign(form.decisions.all.size(), 0);
+  variant.work.assign(variant.decisions.all.size(), 0);
   double all = 0;
   for (const auto& [name, seconds] : products.seconds) all += seconds;
-  for (const auto& [name, loops, reach] : form.decisions.products) {
+  for (const auto& [name, loops, reach] : variant.decisions.products) {
     const auto found = products.seconds.find(name);
     if (found == products.seconds.end()) continue;
-    form.products.push_back({name, found->second, reach});
+    variant.products.push_back({name, found->second, reach});
     for (const int32_t decision : loops) {
-      form.work[static_cast<size_t>(decision)] += found->second / all;
+      variant.work[static_cast<size_t>(decision)] += found->second / all;
     }
   }
-  for (const std::string& name : ProductsOfDevices(form.normalised)) {
+  for (const std::string& name : ProductsOfDevices(variant.normalised)) {
     const auto found = products.seconds.find(name);
-    if (found != products.seconds.end()) form.products.push_back({name, found->second, {}});
+    if (found != products.seconds.end()) variant.products.push_back({name, found->second, {}});
   }
   return absl::OkStatus();
 }
@@ -163,35 +163,35 @@ void Describe(const sharding::NormalisedModule& normalised, Program& program) {
   }
 }
 
-Form Donated(const Form& form) {
-  Form donated;
-  donated.remat = form.remat;
+Variant Donated(const Variant& variant) {
+  Variant donated;
+  donated.remat = variant.remat;
   donated.donated = true;
-  donated.normalised = sharding::CopyOf(form.normalised);
-  donated.decisions = form.decisions;
-  donated.products = form.products;
-  donated.work = form.work;
-  donated.read_seconds = form.read_seconds;
+  donated.normalised = sharding::CopyOf(variant.normalised);
+  donated.decisions = variant.decisions;
+  donated.products = variant.products;
+  donated.work = variant.work;
+  donated.read_seconds = variant.read_seconds;
   return donated;
 }
 
 }  // namespace
 
-std::string NameOf(const Form& form) {
+std::string NameOf(const Variant& variant) {
   std::vector<std::string> parts;
-  for (const remat::StatedPolicy& policy : form.remat) {
+  for (const remat::StatedPolicy& policy : variant.remat) {
     parts.push_back(fmt::format("{} {}", policy.name, remat::ToString(policy.policy)));
   }
-  if (form.donated) parts.emplace_back("donated");
+  if (variant.donated) parts.emplace_back("donated");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<std::string> OptionsOf(const Form& form) {
+std::vector<std::string> OptionsOf(const Variant& variant) {
   std::vector<std::string> words;
-  for (const remat::StatedPolicy& policy : form.remat) {
+  for (const remat::StatedPolicy& policy : variant.remat) {
     words.insert(words.end(), {"--remat", policy.text});
   }
-  if (form.donated) words.emplace_back("--donate");
+  if (variant.donated) words.emplace_back("--donate");
   return words;
 }
 
@@ -213,7 +213,7 @@ hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
 
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
                                   const compiler::TripCountOverrides& trip_counts,
-                                  const FormOptions& options) {
+                                  const VariantOptions& options) {
   if (imported.partitioned) {
     return UserError("the module is partitioned already: there are no shardings to choose");
   }
@@ -226,19 +226,19 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   const target::Target target(config);
   Program program;
   for (std::vector<remat::StatedPolicy>& kept : policies) {
-    if (!program.forms.empty()) imported.module = as_it_came->Clone();
+    if (!program.variants.empty()) imported.module = as_it_came->Clone();
     std::vector<remat::StatedPolicy> stated = options.remat;
     stated.insert(stated.end(), kept.begin(), kept.end());
-    Form form;
-    form.remat = std::move(kept);
-    ASSIGN_OR_RETURN(form.normalised, compiler::NormalisedOf(imported, stated));
-    if (program.forms.empty()) Describe(form.normalised, program);
-    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported, form));
-    program.forms.push_back(std::move(form));
+    Variant variant;
+    variant.remat = std::move(kept);
+    ASSIGN_OR_RETURN(variant.normalised, compiler::NormalisedOf(imported, stated));
+    if (program.variants.empty()) Describe(variant.normalised, program);
+    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported, variant));
+    program.variants.push_back(std::move(variant));
   }
   if (options.may_donate) {
-    const size_t kept = program.forms.size();
-    for (size_t n = 0; n < kept; ++n) program.forms.push_back(Donated(program.forms[n]));
+    const size_t kept = program.variants.size();
+    for (size_t n = 0; n < kept; ++n) program.variants.push_back(Donated(program.variants[n]));
   }
   program.imported = std::move(imported);
   return program;

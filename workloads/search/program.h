@@ -1,7 +1,7 @@
-// What of a program every candidate shares: its forms, and of each what there is to decide and what
+// What of a program every candidate shares: its variants, and of each what there is to decide and what
 // its products take on one device.
 //
-// A form is the program with other statements than shardings: rematerialisation policies of its
+// A variant is the program with other statements than shardings: rematerialisation policies of its
 // named values, arguments donated or not. The first is the program as it came.
 #ifndef TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
 #define TPUSIM_WORKLOADS_SEARCH_PROGRAM_H_
@@ -28,13 +28,13 @@ struct Product {
   sharding::Reach reach;
 };
 
-struct FormOptions {
-  bool may_donate = false;                 // forms with all arguments donated
-  std::vector<remat::StatedPolicy> remat;  // of all forms; other names vary
+struct VariantOptions {
+  bool may_donate = false;                 // variants with all arguments donated
+  std::vector<remat::StatedPolicy> remat;  // of all variants; other names vary
   std::vector<std::string> constrainable;  // values that may get constraints, as they are called
 };
 
-struct Form {
+struct Variant {
   std::vector<remat::StatedPolicy> remat;  // of names that are not computed again
   bool donated = false;
   sharding::NormalisedModule normalised;  // from which every candidate goes on
@@ -47,9 +47,9 @@ struct Form {
 };
 
 // "context saved, donated"; "" = as the program came.
-std::string NameOf(const Form& form);
+std::string NameOf(const Variant& variant);
 // --remat and --donate, as words of a command.
-std::vector<std::string> OptionsOf(const Form& form);
+std::vector<std::string> OptionsOf(const Variant& variant);
 
 struct Program {
   hlo::ImportedWorkload imported;  // without its module
@@ -57,7 +57,7 @@ struct Program {
   bool keeps_mesh = false;         // it has a shard_map, whose shapes are for that mesh
   // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
   std::vector<std::vector<std::vector<std::string>>> own;
-  std::vector<Form> forms;  // one at least
+  std::vector<Variant> variants;  // one at least
 };
 
 // Whether an argument is in host memory when the step begins.
@@ -70,7 +70,7 @@ hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 // known.
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
                                   const compiler::TripCountOverrides& trip_counts,
-                                  const FormOptions& options = {});
+                                  const VariantOptions& options = {});
 
 }  // namespace tpusim::search
 

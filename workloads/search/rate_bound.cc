@@ -13,7 +13,7 @@ constexpr double kPicosecondsPerSecond = 1e12;
 
 }  // namespace
 
-RateBound::RateBound(const Program& program, const Space& space, size_t form,
+RateBound::RateBound(const Program& program, const Space& space, size_t variant,
                      const std::vector<sharding::StatedConstraint>& stated)
     : space_(space) {
   for (size_t mesh = 0; mesh < space.meshes().size(); ++mesh) {
@@ -50,15 +50,15 @@ RateBound::RateBound(const Program& program, const Space& space, size_t form,
     }
     return key;
   };
-  for (const Product& product : program.forms[form].products) {
+  for (const Product& product : program.variants[variant].products) {
     products[reached(product.reach)] += product.seconds;
   }
-  for (size_t n = 0; n < program.forms[form].read_seconds.size(); ++n) {
-    const double seconds = program.forms[form].read_seconds[n];
-    if (seconds > 0) reads[reached(program.forms[form].decisions.arguments[n].reach)] += seconds;
+  for (size_t n = 0; n < program.variants[variant].read_seconds.size(); ++n) {
+    const double seconds = program.variants[variant].read_seconds[n];
+    if (seconds > 0) reads[reached(program.variants[variant].decisions.arguments[n].reach)] += seconds;
   }
-  for (size_t n = 0; n < program.forms[form].decisions.arguments.size(); ++n) {
-    const sharding::DecidedArgument& argument = program.forms[form].decisions.arguments[n];
+  for (size_t n = 0; n < program.variants[variant].decisions.arguments.size(); ++n) {
+    const sharding::DecidedArgument& argument = program.variants[variant].decisions.arguments[n];
     if (StartsOnHost(program.imported, n)) continue;
     arguments[key_of(argument.decisions, {})] +=
         static_cast<double>(argument.shape.ByteSize().value());

@@ -21,9 +21,9 @@ namespace tpusim::search {
 
 class RateBound {
  public:
-  // Of a form of the program. Both must live as long. `stated`: constraints beside those of
+  // Of a variant of the program. Both must live as long. `stated`: constraints beside those of
   // candidates, whose axes may split anything.
-  RateBound(const Program& program, const Space& space, size_t form = 0,
+  RateBound(const Program& program, const Space& space, size_t variant = 0,
             const std::vector<sharding::StatedConstraint>& stated = {});
 
   // Of all candidates on the mesh whose first decisions are these.

@@ -5,7 +5,7 @@
 //                of the mesh
 //   constraints  on values that are named for it, by dimension: as is decided, or any axes; and a
 //                value has a constraint where that is said of any of its dimensions
-//   settlements  of a candidate's conflicts: by propagation, or by constraints that give the axis
+//   resolutions  of a candidate's conflicts: by propagation, or by constraints that give the axis
 //                to the one or to the other decision, for the three with the most bytes
 //
 // Decisions with few bytes are none of the space. Those about arguments that go by the same name as
@@ -21,7 +21,7 @@
 // one argument, or where axes do not divide a dimension of an argument: JAX refuses both.
 //
 // What is counted are choices of mesh, decisions and constraints; those that are excluded are so
-// with all settlements of their conflicts.
+// with all resolutions of their conflicts.
 #ifndef TPUSIM_WORKLOADS_SEARCH_SPACE_H_
 #define TPUSIM_WORKLOADS_SEARCH_SPACE_H_
 
@@ -61,22 +61,22 @@ struct SpaceOptions {
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
   // arguments, are none of the space, unless they have this share of work.
   double least_share = sharding::kLeastShare;
-  std::vector<double> work;  // by decision of the program (Form::work); none: of no decision
+  std::vector<double> work;  // by decision of the program (Variant::work); none: of no decision
 };
 
-// How the conflicts of a candidate are settled.
-enum class Settled : int8_t { kByPropagation, kFirst, kSecond };
+// How a conflict of a candidate is resolved.
+enum class ConflictResolution : int8_t { kByPropagation, kFirst, kSecond };
 
 struct Candidate {
   int32_t mesh = 0;           // of the space
   std::vector<AxisSet> axes;  // by decision of the space, dimensions of named values at the end
-  std::vector<Settled> conflicts;  // by conflict of the space; none: all by propagation
-  int32_t form = 0;                // of the program
+  std::vector<ConflictResolution> conflicts;  // by conflict of the space; none: all by propagation
+  int32_t variant = 0;                // of the program
 
   bool operator==(const Candidate&) const = default;
 };
 
-// A conflict that constraints can settle: not one between dimensions of an argument.
+// A conflict that constraints can resolve: not one between dimensions of an argument.
 struct OpenConflict {
   int32_t first = 0, second = 0;  // decisions of the space
   int32_t conflict = 0;           // of the program's

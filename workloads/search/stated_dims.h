@@ -28,7 +28,7 @@ struct StatedDims {
   std::string text;                                           // all of it, for messages
 };
 
-// Error: another form.
+// Error: a text of another form.
 absl::StatusOr<StatedDims> ParseStatedDims(std::string_view text);
 
 // Of one decision of the program.

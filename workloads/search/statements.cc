@@ -23,15 +23,15 @@ std::vector<std::string> NamesOf(const MeshAxes& mesh, AxisSet axes) {
 }
 
 // What splits each dimension of an array where every axis splits one: the first that has it,
-// unless a conflict is settled otherwise.
+// unless a conflict is resolved otherwise.
 class Dealt {
  public:
   Dealt(const Space& space, const Candidate& candidate) : space_(space), candidate_(candidate) {
     for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
       const OpenConflict& conflict = space.conflicts()[c];
-      if (candidate.conflicts[c] == Settled::kFirst) {
+      if (candidate.conflicts[c] == ConflictResolution::kFirst) {
         wins_.emplace(conflict.first, conflict.second);
-      } else if (candidate.conflicts[c] == Settled::kSecond) {
+      } else if (candidate.conflicts[c] == ConflictResolution::kSecond) {
         wins_.emplace(conflict.second, conflict.first);
       }
     }
@@ -146,7 +146,7 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
     for (const sharding::Place& place : space.program().constraints) as_decided(place);
   }
   for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
-    if (candidate.conflicts[c] == Settled::kByPropagation) continue;
+    if (candidate.conflicts[c] == ConflictResolution::kByPropagation) continue;
     const int32_t conflict = space.conflicts()[c].conflict;
     for (const sharding::Place& place : space.program().conflicts[conflict].places) {
       as_decided(place);
@@ -202,9 +202,9 @@ std::vector<Candidate> OwnCandidates(const Space& space, const Program& program)
 
 std::string ToString(const Program& program, const Space& space, const Candidate& candidate) {
   const MeshAxes& mesh = space.meshes()[static_cast<size_t>(candidate.mesh)];
-  const std::string form = NameOf(program.forms[static_cast<size_t>(candidate.form)]);
+  const std::string variant = NameOf(program.variants[static_cast<size_t>(candidate.variant)]);
   std::vector<std::string> parts = {ToString(mesh)};
-  if (!form.empty()) parts.push_back(form);
+  if (!variant.empty()) parts.push_back(variant);
   for (size_t d = 0; d < space.decisions(); ++d) {
     const AxisSet axes = candidate.axes[d];
     if (axes == (space.Named(d) != nullptr ? kAsDecided : 0)) continue;
@@ -214,9 +214,9 @@ std::string ToString(const Program& program, const Space& space, const Candidate
                     names.empty() ? "whole" : fmt::format("{}", fmt::join(names, ","))));
   }
   for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
-    if (candidate.conflicts[c] == Settled::kByPropagation) continue;
+    if (candidate.conflicts[c] == ConflictResolution::kByPropagation) continue;
     const OpenConflict& conflict = space.conflicts()[c];
-    const bool first = candidate.conflicts[c] == Settled::kFirst;
+    const bool first = candidate.conflicts[c] == ConflictResolution::kFirst;
     parts.push_back(fmt::format(
         "{} before {}",
         space.Decision(static_cast<size_t>(first ? conflict.first : conflict.second)).name,

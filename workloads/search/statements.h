@@ -2,7 +2,7 @@
 //
 // Every argument is stated, also those that are whole, so that nothing of the program's own
 // shardings of arguments stays, and so are the constraints that it has, unless they are kept.
-// Settled conflicts are constraints where values are made that have both dimensions.
+// Resolved conflicts are constraints where values are made that have both dimensions.
 #ifndef TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 #define TPUSIM_WORKLOADS_SEARCH_STATEMENTS_H_
 
@@ -24,7 +24,7 @@ struct Statements {
 
 Statements StatementsOf(const Space& space, const Candidate& candidate);
 
-// What the program itself says of its arguments, on every mesh of the space of one of its forms, as
+// What the program itself says of its arguments, on every mesh of the space of one of its variants, as
 // far as decisions can say it.
 std::vector<Candidate> OwnCandidates(const Space& space, const Program& program);
 

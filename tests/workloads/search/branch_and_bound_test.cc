@@ -19,7 +19,7 @@ Verdict Invented(const RateBound& rates, const Candidate& candidate) {
   const auto mesh = static_cast<size_t>(candidate.mesh);
   int64_t more = 7919 * (candidate.mesh + 1);
   for (const AxisSet axes : candidate.axes) more = (more * 31 + axes * 17) % 100'000;
-  for (const Settled settled : candidate.conflicts) more += 1000 * static_cast<int64_t>(settled);
+  for (const ConflictResolution resolution : candidate.conflicts) more += 1000 * static_cast<int64_t>(resolution);
   verdict.step = rates.Time(mesh, candidate.axes) + Picoseconds(more);
   verdict.bound = rates.Time(mesh, candidate.axes);
   verdict.peak = rates.Memory(mesh, candidate.axes);
@@ -56,7 +56,7 @@ BranchAndBound::Options Roomy() {
 
 TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound::Options all = Roomy();
   all.all = true;
@@ -77,7 +77,7 @@ TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
 
 TEST(BranchAndBound, FindsTheBestConstraintOnANamedValue) {
   const Program program = TwoProducts("", {"dot"});
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound::Options all = Roomy();
   all.all = true;
@@ -90,7 +90,7 @@ TEST(BranchAndBound, FindsTheBestConstraintOnANamedValue) {
 
 TEST(BranchAndBound, AGapIsKept) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   const Searched exact = SearchAll(space, rates, Roomy());
   BranchAndBound::Options options = Roomy();
@@ -103,7 +103,7 @@ TEST(BranchAndBound, AGapIsKept) {
 
 TEST(BranchAndBound, WhatDoesNotFitIsLeftOut) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound::Options options = Roomy();
   // Weights are 1 MiB, x 64 KiB: only where all are split eight ways.
@@ -115,7 +115,7 @@ TEST(BranchAndBound, WhatDoesNotFitIsLeftOut) {
 
 TEST(BranchAndBound, ABoundAboveTheStepIsAnErrorOfOurs) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound search(space, rates, Roomy());
   const Candidate candidate = search.Next().value();
@@ -126,7 +126,7 @@ TEST(BranchAndBound, ABoundAboveTheStepIsAnErrorOfOurs) {
 
 TEST(BranchAndBound, WhatIsKnownIsBeaten) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   BranchAndBound search(space, rates, Roomy());
   search.Know(Picoseconds(1));
@@ -137,10 +137,10 @@ TEST(BranchAndBound, WhatIsKnownIsBeaten) {
 // Two products of 2 * 64 * 256 * 512 operations, split by what splits any of their dimensions.
 TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   double one_device = 0;
-  for (const Product& product : program.forms[0].products) one_device += product.seconds;
+  for (const Product& product : program.variants[0].products) one_device += product.seconds;
   EXPECT_GT(one_device, 0);
   const auto share = [&](const std::vector<AxisSet>& decided) {
     return ToSeconds(rates.Time(1, decided)) / one_device;  // x=2,y=4
@@ -156,10 +156,10 @@ TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
 // A constraint may split what no argument does.
 TEST(RateBound, AConstraintOnANamedValueMaySplitItsProducts) {
   const Program program = TwoProducts("", {"dot"});
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   double one_device = 0;
-  for (const Product& product : program.forms[0].products) one_device += product.seconds;
+  for (const Product& product : program.variants[0].products) one_device += product.seconds;
   const auto share = [&](const std::vector<AxisSet>& decided) {
     return ToSeconds(rates.Time(1, decided)) / one_device;  // x=2,y=4
   };
@@ -173,7 +173,7 @@ TEST(RateBound, AConstraintOnANamedValueMaySplitItsProducts) {
 // divides it, what splits rows does not.
 TEST(RateBound, WeightsAreReadFromHbm) {
   const Program program = TwoProducts("", {}, /*reads=*/true);
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   const double bytes_per_second = 819e9;  // of v5e
   const double weights = 2 * 256 * 512 * 4 / bytes_per_second;
@@ -188,7 +188,7 @@ TEST(RateBound, WeightsAreReadFromHbm) {
 
 TEST(RateBound, ArgumentsTakeWhatIsLeftOfThem) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   std::vector<AxisSet> axes(3, 0);
   EXPECT_EQ(rates.Memory(1, axes), Bytes((1 << 20) + (64 << 10)));

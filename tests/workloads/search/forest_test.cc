@@ -8,10 +8,10 @@ namespace {
 
 Program WithDonation() {
   Program program = TwoProducts();
-  Form& donated = program.forms.emplace_back();
+  Variant& donated = program.variants.emplace_back();
   donated.donated = true;
-  donated.products = program.forms[0].products;
-  donated.decisions = program.forms[0].decisions;
+  donated.products = program.variants[0].products;
+  donated.decisions = program.variants[0].decisions;
   return program;
 }
 
@@ -21,7 +21,7 @@ Verdict DonatedIsShorter(const RateBound& rates, const Candidate& candidate) {
   verdict.kind = Verdict::Kind::kSimulated;
   const auto mesh = static_cast<size_t>(candidate.mesh);
   verdict.bound = rates.Time(mesh, candidate.axes);
-  verdict.step = verdict.bound + Picoseconds(candidate.form == 0 ? 10'000 : 9'000);
+  verdict.step = verdict.bound + Picoseconds(candidate.variant == 0 ? 10'000 : 9'000);
   verdict.peak = rates.Memory(mesh, candidate.axes);
   return verdict;
 }
@@ -29,8 +29,8 @@ Verdict DonatedIsShorter(const RateBound& rates, const Candidate& candidate) {
 TEST(Forest, FindsTheFormWithTheShortestStep) {
   const Program program = WithDonation();
   std::vector<Space> spaces;
-  for (const Form& form : program.forms) {
-    spaces.push_back(Space::Of(form.decisions, OverTwoAxes()).value());
+  for (const Variant& variant : program.variants) {
+    spaces.push_back(Space::Of(variant.decisions, OverTwoAxes()).value());
   }
   const std::vector<RateBound> rates = {{program, spaces[0], 0}, {program, spaces[1], 1}};
   BranchAndBound::Options options;
@@ -42,11 +42,11 @@ TEST(Forest, FindsTheFormWithTheShortestStep) {
     ASSERT_TRUE(forest.Tell(*candidate, verdict).ok());
   }
   const Found best = forest.best().value();
-  EXPECT_EQ(best.candidate.form, 1);
+  EXPECT_EQ(best.candidate.variant, 1);
   EXPECT_EQ(forest.LowerBound(), best.verdict.step);
   EXPECT_EQ(ToString(program, spaces[1], best.candidate).find("donated"),
             std::string("x=1,y=8; ").size());
-  // Each choice is one of each form, and each became something.
+  // Each choice is one of each variant, and each became something.
   const Tally t = forest.tally();
   EXPECT_EQ(t.all, 2 * spaces[0].Count());
   EXPECT_EQ(t.all, t.impossible + t.memory + t.rates + t.judged);
@@ -55,8 +55,8 @@ TEST(Forest, FindsTheFormWithTheShortestStep) {
 TEST(Forest, WhatOneFindsIsSuggestedToTheOthers) {
   const Program program = WithDonation();
   std::vector<Space> spaces;
-  for (const Form& form : program.forms) {
-    spaces.push_back(Space::Of(form.decisions, OverTwoAxes()).value());
+  for (const Variant& variant : program.variants) {
+    spaces.push_back(Space::Of(variant.decisions, OverTwoAxes()).value());
   }
   const std::vector<RateBound> rates = {{program, spaces[0], 0}, {program, spaces[1], 1}};
   BranchAndBound::Options options;
@@ -65,7 +65,7 @@ TEST(Forest, WhatOneFindsIsSuggestedToTheOthers) {
   const Candidate first = forest.Next().value();
   ASSERT_TRUE(forest.Tell(first, DonatedIsShorter(rates[0], first)).ok());
   Candidate twin = first;
-  twin.form = 1 - first.form;
+  twin.variant = 1 - first.variant;
   EXPECT_EQ(forest.Next().value(), twin);
 }
 

@@ -35,14 +35,14 @@ inline Program TwoProducts(const std::string& constraint = "",
   hlo::Instruction* h = m.Dot(x, up, {64, 512});
   if (!constraint.empty()) h = m.Constrain(h, constraint);
   m.Add(hlo::Opcode::kAdd, hlo::F32({64, 256}), {x, m.Dot(h, down, {64, 256})});
-  FormOptions options;
+  VariantOptions options;
   options.constrainable = std::move(constrainable);
   hlo::ImportedWorkload imported;
   imported.module = m.module().Clone();
   absl::StatusOr<Program> program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}, options);
   EXPECT_TRUE(program.ok()) << program.status();
-  if (!reads) program->forms[0].read_seconds.clear();
+  if (!reads) program->variants[0].read_seconds.clear();
   return *std::move(program);
 }
 

@@ -21,18 +21,18 @@ std::vector<std::string> MeshesOf(const Space& space) {
 TEST(Space, MeshesAreAllShapesInBothOrders) {
   const Program program = TwoProducts();
   // Where no constraint has names, an axis is what it is by its place; those of size 1 are none.
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   EXPECT_THAT(MeshesOf(space), ElementsAre("x=1,y=8", "x=2,y=4", "x=4,y=2"));
   SpaceOptions names = OverTwoAxes();
   names.keeps_constraints = true;
   EXPECT_THAT(
-      MeshesOf(Space::Of(program.forms[0].decisions, names).value()),
+      MeshesOf(Space::Of(program.variants[0].decisions, names).value()),
       UnorderedElementsAre("x=1,y=8", "x=8,y=1", "x=2,y=4", "x=4,y=2", "y=2,x=4", "y=4,x=2"));
 }
 
 TEST(Space, ChoicesAreSetsOfAxes) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   ASSERT_EQ(space.decisions(), 3u);
   EXPECT_THAT(space.Choices(0, 0), ElementsAre(0, 2));        // y=8
   EXPECT_THAT(space.Choices(1, 0), ElementsAre(0, 1, 2, 3));  // x=2,y=4
@@ -43,7 +43,7 @@ TEST(Space, ChoicesAreSetsOfAxes) {
 
 TEST(Space, AnArgumentHasAnAxisOnce) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const size_t f = DecisionOf(space, "params['up'] 1"), d = DecisionOf(space, "x 1");
   std::vector<AxisSet> axes(std::max(f, d) + 1, 0);
   axes[f] = axes[d] = 1;
@@ -55,7 +55,7 @@ TEST(Space, AnArgumentHasAnAxisOnce) {
 // Rows and hidden width meet in h, which is no argument.
 TEST(Space, ConflictsAreOfWhatSharesNoArgument) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
   ASSERT_EQ(space.conflicts().size(), 1u);
   std::vector<AxisSet> axes(3, 0);
@@ -83,11 +83,11 @@ TEST(Space, SmallOnesFollowLargeOnesOfTheirName) {
   imported.module = m.module().Clone();
   const Program program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}).value();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const size_t rows = DecisionOf(space, "table_* 0");
   const auto small = static_cast<int32_t>(
-      std::ranges::find(program.forms[0].decisions.all, 12, &sharding::Decision::most) -
-      program.forms[0].decisions.all.begin());
+      std::ranges::find(program.variants[0].decisions.all, 12, &sharding::Decision::most) -
+      program.variants[0].decisions.all.begin());
   EXPECT_EQ(space.InSpace(small), -1);
   EXPECT_EQ(space.Leader(small), static_cast<int32_t>(rows));
   // Of four times two, in this order, four divide 12 rows; eight do not.
@@ -121,32 +121,32 @@ TEST(Space, TheBatchIsADecisionHoweverFewItsBytes) {
   imported.module = m.module().Clone();
   const Program program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}).value();
-  const Form& form = program.forms[0];
+  const Variant& variant = program.variants[0];
   SpaceOptions options = OverTwoAxes();
-  options.work = form.work;
-  const Space space = Space::Of(form.decisions, options).value();
+  options.work = variant.work;
+  const Space space = Space::Of(variant.decisions, options).value();
   const auto left_out = [&](const Space& of) {
     std::vector<std::string> names;
     for (const auto& [decision, leader] : of.left_out()) {
       EXPECT_EQ(leader, -1);
-      names.push_back(form.decisions.all[static_cast<size_t>(decision)].name);
+      names.push_back(variant.decisions.all[static_cast<size_t>(decision)].name);
     }
     return names;
   };
   EXPECT_EQ(space.decisions(), 4u);
   const auto rows =
-      static_cast<size_t>(&space.Decision(DecisionOf(space, "x 0")) - form.decisions.all.data());
-  EXPECT_NEAR(form.work[rows], 1, 1e-9);
+      static_cast<size_t>(&space.Decision(DecisionOf(space, "x 0")) - variant.decisions.all.data());
+  EXPECT_NEAR(variant.work[rows], 1, 1e-9);
   // Its other dimension, of three, is split by no axis of two, four or eight.
   EXPECT_THAT(left_out(space), ElementsAre("t 0"));
   // Without products what most values have is the batch.
-  const Space without = Space::Of(form.decisions, OverTwoAxes()).value();
+  const Space without = Space::Of(variant.decisions, OverTwoAxes()).value();
   EXPECT_GE(without.InSpace(static_cast<int32_t>(rows)), 0);
   // What is fixed is decided.
   options.fixed = {ParseStatedDims("t=P(?, None)").value()};
-  EXPECT_THAT(left_out(Space::Of(form.decisions, options).value()), ElementsAre("t 0"));
+  EXPECT_THAT(left_out(Space::Of(variant.decisions, options).value()), ElementsAre("t 0"));
   options.fixed = {ParseStatedDims("t=P('x')").value()};
-  EXPECT_THAT(left_out(Space::Of(form.decisions, options).value()), ElementsAre());
+  EXPECT_THAT(left_out(Space::Of(variant.decisions, options).value()), ElementsAre());
 }
 
 TEST(Space, WhatIsFixedAndForbidden) {
@@ -154,7 +154,7 @@ TEST(Space, WhatIsFixedAndForbidden) {
   SpaceOptions options = OverTwoAxes();
   options.fixed = {ParseStatedDims("params/up=P(?, 'y')").value()};
   options.forbidden = {ParseStatedDims("x=P('y')").value()};
-  const Space space = Space::Of(program.forms[0].decisions, options).value();
+  const Space space = Space::Of(program.variants[0].decisions, options).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['down'] 0");
   // Where names are said, each order of them is a mesh of its own.
   const auto mesh = std::ranges::find(space.meshes(), MeshAxes{{"x", 2}, {"y", 4}});
@@ -173,7 +173,7 @@ TEST(Space, WhatCannotBeIsSaid) {
     SpaceOptions options = OverTwoAxes();
     options.mesh = mesh;
     options.fixed = {ParseStatedDims(fixed).value()};
-    return Message(Space::Of(program.forms[0].decisions, options).status());
+    return Message(Space::Of(program.variants[0].decisions, options).status());
   };
   EXPECT_THAT(
       error("params['wide']=P('x')"),
@@ -189,7 +189,7 @@ TEST(Space, WhatCannotBeIsSaid) {
 
 TEST(Statements, EveryArgumentIsStated) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "x 0")] = 3;
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
@@ -206,17 +206,17 @@ TEST(Statements, EveryArgumentIsStated) {
 
 TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
   const Program program = TwoProducts();
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const size_t b = DecisionOf(space, "x 0"), f = DecisionOf(space, "params['up'] 1");
   const bool rows_first = space.conflicts()[0].first == static_cast<int32_t>(b);
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[b] = 3;
   candidate.axes[f] = 2;
-  candidate.conflicts = {rows_first ? Settled::kFirst : Settled::kSecond};
+  candidate.conflicts = {rows_first ? ConflictResolution::kFirst : ConflictResolution::kSecond};
   Statements statements = StatementsOf(space, candidate);
   ASSERT_EQ(statements.constraints.size(), 1u);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(('x', 'y'))");
-  candidate.conflicts = {rows_first ? Settled::kSecond : Settled::kFirst};
+  candidate.conflicts = {rows_first ? ConflictResolution::kSecond : ConflictResolution::kFirst};
   statements = StatementsOf(space, candidate);
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P('x', 'y')");
 }
@@ -224,7 +224,7 @@ TEST(Statements, ASettledConflictIsAConstraintWhereBothMeet) {
 // h[b, f]: as is decided, or by any axes; an axis once.
 TEST(Space, ANamedValueHasChoicesOfItsOwn) {
   const Program program = TwoProducts("", {"dot"});
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   ASSERT_EQ(space.decisions(), 5u);
   EXPECT_EQ(space.NameOf(3), "dot 0");
   EXPECT_EQ(space.NameOf(4), "dot 1");
@@ -238,7 +238,7 @@ TEST(Space, ANamedValueHasChoicesOfItsOwn) {
 
 TEST(Statements, AConstraintOnANamedValue) {
   const Program program = TwoProducts("", {"dot"});
-  const Space space = Space::Of(program.forms[0].decisions, OverTwoAxes()).value();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   Candidate candidate{1, {0, 0, 0, kAsDecided, kAsDecided}, {}};
   candidate.axes[DecisionOf(space, "x 0")] = 3;
   const auto spec = [&](AxisSet rows, AxisSet columns) {
@@ -261,7 +261,7 @@ TEST(Space, WhatMayBeConstrainedIsInTheProgram) {
   sharding::ShardedTestModule m;
   m.Dot(m.Argument(hlo::F32({8, 16}), ""), m.Argument(hlo::F32({16, 8}), ""), {8, 8});
   imported.module = m.module().Clone();
-  FormOptions options;
+  VariantOptions options;
   options.constrainable = {"dut"};
   const absl::StatusOr<Program> program =
       ProgramOf(std::move(imported), configs::LoadConfig("v5e-4x2", {}).value(), {}, options);
@@ -273,7 +273,7 @@ TEST(Space, WhatMayBeConstrainedIsInTheProgram) {
 TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   const Program program = TwoProducts("[{\"x\"}, {}]");
   SpaceOptions options = OverTwoAxes();
-  Space space = Space::Of(program.forms[0].decisions, options).value();
+  Space space = Space::Of(program.variants[0].decisions, options).value();
   Candidate candidate{1, std::vector<AxisSet>(3, 0), {}};
   candidate.axes[DecisionOf(space, "params['up'] 1")] = 2;
   const Statements statements = StatementsOf(space, candidate);
@@ -281,11 +281,11 @@ TEST(Statements, TheProgramsOwnConstraintsFollowUnlessTheyAreKept) {
   EXPECT_EQ(SpecText(statements.constraints[0].dims), "P(None, 'y')");
   // What is constrained beside is left to that.
   options.constrained = {statements.constraints[0].values[0]};
-  space = Space::Of(program.forms[0].decisions, options).value();
+  space = Space::Of(program.variants[0].decisions, options).value();
   EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
   options = OverTwoAxes();
   options.keeps_constraints = true;
-  space = Space::Of(program.forms[0].decisions, options).value();
+  space = Space::Of(program.variants[0].decisions, options).value();
   EXPECT_TRUE(StatementsOf(space, candidate).constraints.empty());
 }
 

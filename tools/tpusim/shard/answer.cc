@@ -61,7 +61,7 @@ std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
       {"compiled", t.judged},
       {"not looked at", t.waiting}};
 }
-// Of those that were compiled, each with every settlement of its conflicts.
+// Of those that were compiled, each with every resolution of its conflicts.
 std::vector<std::pair<std::string, double>> FatesOfCompiled(const search::Tally& t) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   return {{"excluded when compiled: no schedule is shorter than the best step", number(t.bounded)},
@@ -165,12 +165,12 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   std::string text =
       Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
                                    chips == 1 ? "" : "s"));
-  const size_t forms = problem.program.forms.size();
+  const size_t variants = problem.program.variants.size();
   text +=
       Line("space", fmt::format("{} choices: {} mesh{}, {} decisions{}", Count(outcome.tally.all),
                                 space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
                                 space.decisions(),
-                                forms == 1 ? "" : fmt::format(", {} forms of the program", forms)));
+                                variants == 1 ? "" : fmt::format(", {} forms of the program", variants)));
   const auto price = [&](Picoseconds step) {
     if (!options.price) return std::string();
     return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config, *options.price),
@@ -243,9 +243,9 @@ Json ToJson(const FindProblem& problem, const Found& found) {
             {"arguments", Json::object()},
             {"constraints", Json::array()},
             {"options", OptionsOf(problem, found.candidate).Words()}};
-  const search::Form& form = FormOf(problem, found.candidate);
-  if (form.donated) j["donated"] = true;
-  for (const remat::StatedPolicy& policy : form.remat) {
+  const search::Variant& variant = VariantOf(problem, found.candidate);
+  if (variant.donated) j["donated"] = true;
+  for (const remat::StatedPolicy& policy : variant.remat) {
     j["remat"][policy.name] = remat::ToString(policy.policy);
   }
   for (const sharding::MeshAxis& axis : statements.mesh) j["mesh"][axis.name] = axis.size;
@@ -476,13 +476,13 @@ absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
 std::string ExplainedText(const FindProblem& problem) {
   const Space& space = problem.spaces.front();
   std::string text = sharding::ToString(space.program());
-  const std::vector<search::Form>& forms = problem.program.forms;
+  const std::vector<search::Variant>& variants = problem.program.variants;
   double choices = 0;
-  for (const Space& of_form : problem.spaces) choices += of_form.Count();
+  for (const Space& of_variant : problem.spaces) choices += of_variant.Count();
   text += fmt::format("\n{:<14} {}\n", "choices", Count(choices));
-  if (forms.size() > 1) {
-    text += fmt::format("{:<14} {}: as it is", "forms", forms.size());
-    for (size_t n = 1; n < forms.size(); ++n) text += "; " + NameOf(forms[n]);
+  if (variants.size() > 1) {
+    text += fmt::format("{:<14} {}: as it is", "forms", variants.size());
+    for (size_t n = 1; n < variants.size(); ++n) text += "; " + NameOf(variants[n]);
     text += "\n";
   }
   for (const sharding::NamedValue& named : space.program().named) {

@@ -63,12 +63,12 @@ std::vector<std::string> AxesOf(const FindOptions& options, const search::Progra
   return axes;
 }
 
-// The values of a form that the user states constraints for.
-std::set<std::string> ConstrainedIn(const search::Form& form,
+// The values of a variant that the user states constraints for.
+std::set<std::string> ConstrainedIn(const search::Variant& variant,
                                     const std::vector<sharding::StatedConstraint>& constraints) {
   std::set<std::string> constrained;
   if (constraints.empty()) return constrained;
-  const sharding::NamedValues values(form.normalised);
+  const sharding::NamedValues values(variant.normalised);
   for (const sharding::StatedConstraint& stated : constraints) {
     for (const std::string& pattern : stated.values) {
       for (const hlo::Instruction* value : values.Find(pattern)) constrained.insert(value->name());
@@ -144,8 +144,8 @@ class Search {
  private:
   static std::vector<search::RateBound> RatesOf(const FindProblem& problem) {
     std::vector<search::RateBound> rates;
-    for (size_t form = 0; form < problem.program.forms.size(); ++form) {
-      rates.emplace_back(problem.program, problem.spaces[form], form, problem.compile.constraints);
+    for (size_t variant = 0; variant < problem.program.variants.size(); ++variant) {
+      rates.emplace_back(problem.program, problem.spaces[variant], variant, problem.compile.constraints);
     }
     return rates;
   }
@@ -251,7 +251,7 @@ class Search {
 
   const FindProblem& problem_;
   const std::unique_ptr<VerdictStore> store_;   // null: none
-  const std::vector<search::RateBound> rates_;  // by form
+  const std::vector<search::RateBound> rates_;  // by variant
   search::Forest tree_;
   std::unique_ptr<Judge> judge_;
   Pool workers_;
@@ -266,11 +266,11 @@ class Search {
 }  // namespace
 
 const search::Space& SpaceOf(const FindProblem& problem, const Candidate& candidate) {
-  return problem.spaces[static_cast<size_t>(candidate.form)];
+  return problem.spaces[static_cast<size_t>(candidate.variant)];
 }
 
-const search::Form& FormOf(const FindProblem& problem, const Candidate& candidate) {
-  return problem.program.forms[static_cast<size_t>(candidate.form)];
+const search::Variant& VariantOf(const FindProblem& problem, const Candidate& candidate) {
+  return problem.program.variants[static_cast<size_t>(candidate.variant)];
 }
 
 std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& problem) {
@@ -298,12 +298,12 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
   const std::string& named = imported.workload.name();
   problem->name = named.empty() ? NameOf(options.workload) : named;
-  search::FormOptions forms;
-  forms.remat = problem->compile.remat;
-  forms.may_donate = options.may_donate && !options.program.donate;
-  forms.constrainable = options.may_constrain;
+  search::VariantOptions variants;
+  variants.remat = problem->compile.remat;
+  variants.may_donate = options.may_donate && !options.program.donate;
+  variants.constrainable = options.may_constrain;
   ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
-                                                       problem->compile.trip_counts, forms));
+                                                       problem->compile.trip_counts, variants));
   search::SpaceOptions space;
   space.devices = problem->config.devices();
   ASSIGN_OR_RETURN(space.mesh, MeshOf(*problem));
@@ -311,11 +311,11 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   space.keeps_constraints = options.keeps_constraints;
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
-  for (const search::Form& form : problem->program.forms) {
-    space.work = form.work;
-    space.constrained = ConstrainedIn(form, problem->compile.constraints);
-    ASSIGN_OR_RETURN(search::Space of_form, search::Space::Of(form.decisions, space));
-    problem->spaces.push_back(std::move(of_form));
+  for (const search::Variant& variant : problem->program.variants) {
+    space.work = variant.work;
+    space.constrained = ConstrainedIn(variant, problem->compile.constraints);
+    ASSIGN_OR_RETURN(search::Space of_variant, search::Space::Of(variant.decisions, space));
+    problem->spaces.push_back(std::move(of_variant));
   }
   return problem;
 }

@@ -43,10 +43,10 @@ struct FindProblem {
   compiler::CompileOptions compile;
   sim::SimulationOptions simulation;
   search::Program program;
-  std::vector<search::Space> spaces;  // by form
+  std::vector<search::Space> spaces;  // by variant
 };
 const search::Space& SpaceOf(const FindProblem& problem, const search::Candidate& candidate);
-const search::Form& FormOf(const FindProblem& problem, const search::Candidate& candidate);
+const search::Variant& VariantOf(const FindProblem& problem, const search::Candidate& candidate);
 // Dimensions of arguments that could be split and are no choice of any of the spaces: by name, and
 // what each follows; "": it is left whole. What nothing in the spaces beats, these may.
 std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& problem);

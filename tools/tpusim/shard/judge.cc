@@ -57,14 +57,14 @@ absl::StatusOr<Verdict> Judge::Of(const search::Space& space, const search::Cand
   options.constraints.insert(options.constraints.end(),
                              std::make_move_iterator(statements.constraints.begin()),
                              std::make_move_iterator(statements.constraints.end()));
-  return Of(program_.forms[static_cast<size_t>(candidate.form)], options, cutoff);
+  return Of(program_.variants[static_cast<size_t>(candidate.variant)], options, cutoff);
 }
 
 absl::StatusOr<Verdict> Judge::AsItIs() {
-  return Of(program_.forms.front(), options_, Picoseconds(INT64_MAX));
+  return Of(program_.variants.front(), options_, Picoseconds(INT64_MAX));
 }
 
-absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::CompileOptions& stated,
+absl::StatusOr<Verdict> Judge::Of(const search::Variant& variant, const compiler::CompileOptions& stated,
                                   Picoseconds cutoff) {
   if (common_.kernels()->searches() > kMostKernels) {
     common_.Clear();
@@ -74,13 +74,13 @@ absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::Comp
   absl::Status broken;
   compiler::CompileOptions options = stated;
   options.common = &common_;
-  options.normalised = &form.normalised;
-  options.stated.donate = options.stated.donate || form.donated;
+  options.normalised = &variant.normalised;
+  options.stated.donate = options.stated.donate || variant.donated;
   options.reasons = false;
   options.verify_passes = false;
   options.watch.partitioned = [&](const hlo::Module& module, const std::vector<int64_t>& devices) {
     // What is donated is written down later.
-    verdict.program = search::ProgramKey(module, devices) + (form.donated ? " donated" : "");
+    verdict.program = search::ProgramKey(module, devices) + (variant.donated ? " donated" : "");
     verdict.equal = !seen_.insert(verdict.program).second;
     return !verdict.equal;
   };
@@ -140,10 +140,10 @@ absl::StatusOr<Verdict> Judge::Of(const search::Form& form, const compiler::Comp
 
 std::string ToText(const search::Candidate& candidate, Picoseconds cutoff) {
   std::vector<int> conflicts;
-  for (const search::Settled settled : candidate.conflicts) {
-    conflicts.push_back(static_cast<int>(settled));
+  for (const search::ConflictResolution resolution : candidate.conflicts) {
+    conflicts.push_back(static_cast<int>(resolution));
   }
-  return nlohmann::json{candidate.form, candidate.mesh, candidate.axes, conflicts, cutoff.value()}
+  return nlohmann::json{candidate.variant, candidate.mesh, candidate.axes, conflicts, cutoff.value()}
       .dump();
 }
 
@@ -151,8 +151,8 @@ std::pair<search::Candidate, Picoseconds> CandidateOf(const std::string& text) {
   const nlohmann::json j = nlohmann::json::parse(text);
   search::Candidate candidate{
       j[1].get<int32_t>(), j[2].get<std::vector<search::AxisSet>>(), {}, j[0].get<int32_t>()};
-  for (const int settled : j[3].get<std::vector<int>>()) {
-    candidate.conflicts.push_back(static_cast<search::Settled>(settled));
+  for (const int resolution : j[3].get<std::vector<int>>()) {
+    candidate.conflicts.push_back(static_cast<search::ConflictResolution>(resolution));
   }
   return {std::move(candidate), Picoseconds(j[4].get<int64_t>())};
 }

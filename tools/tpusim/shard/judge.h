@@ -45,7 +45,7 @@ class Judge {
                                             cost::ChipCostModel& costs);
   absl::StatusOr<Picoseconds> OnMachine(Bound bound, const hlo::Module& module,
                                         cost::ChipCostModel& costs);
-  absl::StatusOr<search::Verdict> Of(const search::Form& form,
+  absl::StatusOr<search::Verdict> Of(const search::Variant& variant,
                                      const compiler::CompileOptions& options, Picoseconds cutoff);
 
   const search::Program& program_;

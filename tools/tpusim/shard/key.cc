@@ -28,10 +28,10 @@ absl::StatusOr<std::string> SearchKey(const FindProblem& problem) {
 std::string StatementsKey(const FindProblem& problem, const search::Candidate& candidate) {
   const search::Statements statements =
       search::StatementsOf(SpaceOf(problem, candidate), candidate);
-  const search::Form& form = FormOf(problem, candidate);
+  const search::Variant& variant = VariantOf(problem, candidate);
   configs::Digest digest;
-  digest.Add(search::ToString(statements.mesh), form.donated, form.remat.size());
-  for (const remat::StatedPolicy& policy : form.remat) digest.Add(policy.text);
+  digest.Add(search::ToString(statements.mesh), variant.donated, variant.remat.size());
+  for (const remat::StatedPolicy& policy : variant.remat) digest.Add(policy.text);
   for (const auto* all : {&statements.arguments, &statements.constraints}) {
     digest.Add(all->size());
     for (const sharding::StatedConstraint& stated : *all) digest.Add(stated.values, stated.dims);

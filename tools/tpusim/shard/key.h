@@ -3,7 +3,7 @@
 //   search      the build of tpusim, the bytes of the program, the slice that it runs on and the
 //               one that it is compiled for, and all options about the program and the machine
 //   statements  what a candidate states: its mesh, the sharding of every argument, constraints, and
-//               which form of the program has them
+//               which variant of the program has them
 //
 // Options about the search itself are in neither. They decide which candidates there are, and by
 // which arguments and values a candidate splits what is left to it: that is in `statements`.

@@ -124,9 +124,9 @@ constexpr std::string_view kShardings = R"(def shardings(name, argument):
 )";
 
 // What jax.checkpoint keeps, as it is called.
-std::string PolicyOf(const search::Form& form) {
+std::string PolicyOf(const search::Variant& variant) {
   std::vector<std::string> saved, offloaded;
-  for (const remat::StatedPolicy& policy : form.remat) {
+  for (const remat::StatedPolicy& policy : variant.remat) {
     (policy.policy == remat::Policy::kOffloaded ? offloaded : saved).push_back(Quoted(policy.name));
   }
   const std::string start = "# jax.checkpoint(..., policy=jax.checkpoint_policies.";
@@ -147,7 +147,7 @@ std::vector<std::string> Options::Words() const {
   std::vector<std::string> words = {"--mesh", mesh};
   for (const std::string& argument : arguments) words.insert(words.end(), {"--shard", argument});
   for (const std::string& text : constraints) words.insert(words.end(), {"--constrain", text});
-  words.insert(words.end(), of_form.begin(), of_form.end());
+  words.insert(words.end(), of_variant.begin(), of_variant.end());
   return words;
 }
 
@@ -155,7 +155,7 @@ Options OptionsOf(const FindProblem& problem, const Candidate& candidate) {
   const search::Statements statements =
       search::StatementsOf(SpaceOf(problem, candidate), candidate);
   Options options;
-  options.of_form = search::OptionsOf(FormOf(problem, candidate));
+  options.of_variant = search::OptionsOf(VariantOf(problem, candidate));
   options.mesh = search::ToString(statements.mesh);
   for (const Spec& spec : SpecsOf(statements)) {
     options.arguments.push_back(fmt::format("{}={}", spec.arguments, spec.text));
@@ -198,8 +198,8 @@ std::string PythonOf(const FindProblem& problem, const Candidate& candidate) {
   }
   text += fmt::format("# jax.jit(step, in_shardings=({}{}))\n", fmt::join(calls, ", "),
                       calls.size() == 1 ? "," : "");
-  text += PolicyOf(FormOf(problem, candidate));
-  if (FormOf(problem, candidate).donated) {
+  text += PolicyOf(VariantOf(problem, candidate));
+  if (VariantOf(problem, candidate).donated) {
     text += "# donate_argnums: every argument that has the type and the sharding of a result\n";
   }
   for (const Site& site : SitesOf(statements)) {

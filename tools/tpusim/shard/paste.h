@@ -14,7 +14,7 @@ namespace tpusim::tools {
 struct Options {
   std::string mesh;
   std::vector<std::string> arguments, constraints;
-  std::vector<std::string> of_form;  // words
+  std::vector<std::string> of_variant;  // words
 
   std::vector<std::string> Words() const;
 };

@@ -55,9 +55,9 @@ absl::StatusOr<std::vector<results::Compared>> ComparedOf(const FindProblem& pro
     flags.mesh = std::move(stated.mesh);
     flags.arguments = std::move(stated.arguments);
     for (std::string& text : stated.constraints) flags.constraints.push_back(std::move(text));
-    const search::Form& form = FormOf(problem, outcome.found[i].candidate);
-    flags.donate = flags.donate || form.donated;
-    for (const remat::StatedPolicy& policy : form.remat) flags.remat.push_back(policy.text);
+    const search::Variant& variant = VariantOf(problem, outcome.found[i].candidate);
+    flags.donate = flags.donate || variant.donated;
+    for (const remat::StatedPolicy& policy : variant.remat) flags.remat.push_back(policy.text);
     wanted.emplace_back(kNames[i], std::move(flags));
   }
   std::vector<Task> tasks;
