@@ -10,7 +10,7 @@
 
 #include "configs/status_macros.h"
 #include "tests/temporary_folder.h"
-#include "tools/tpusim/shard/store.h"
+#include "tools/tpusim/find/store.h"
 
 namespace tpusim::tools {
 namespace {

@@ -17,7 +17,7 @@
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/judge.h"
 #include "tools/tpusim/shard/key.h"
-#include "tools/tpusim/shard/store.h"
+#include "tools/tpusim/find/store.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/search/forest.h"
 #include "workloads/search/rate_bound.h"

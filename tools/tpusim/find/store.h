@@ -11,8 +11,8 @@
 // done again, and counted. A file that SQLite calls damaged is an error that names the command
 // which saves what can be read: no row of it is changed. As in the store of tpusim.search there is
 // no write-ahead log: the store is one file. One that was begun and has got no row is removed.
-#ifndef TPUSIM_TOOLS_TPUSIM_SHARD_STORE_H_
-#define TPUSIM_TOOLS_TPUSIM_SHARD_STORE_H_
+#ifndef TPUSIM_TOOLS_TPUSIM_FIND_STORE_H_
+#define TPUSIM_TOOLS_TPUSIM_FIND_STORE_H_
 
 #include <cstdint>
 #include <memory>
@@ -91,4 +91,4 @@ class VerdictStore {
 
 }  // namespace tpusim::tools
 
-#endif  // TPUSIM_TOOLS_TPUSIM_SHARD_STORE_H_
+#endif  // TPUSIM_TOOLS_TPUSIM_FIND_STORE_H_

@@ -1,4 +1,4 @@
-#include "tools/tpusim/shard/store.h"
+#include "tools/tpusim/find/store.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
