@@ -29,7 +29,7 @@
 #include "configs/status_macros.h"
 #include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 
 namespace {
 

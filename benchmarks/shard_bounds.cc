@@ -21,11 +21,11 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/report/text.h"
+#include "tools/tpusim/find/judge.h"
 #include "tools/tpusim/find/pool.h"
-#include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/output/shell_word.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/find.h"
-#include "tools/tpusim/shard/judge.h"
 #include "tools/tpusim/shard/paste.h"
 #include "workloads/search/rate_bound.h"
 #include "workloads/search/space.h"
@@ -105,14 +105,11 @@ class Bounds {
     ASSIGN_OR_RETURN(const std::unique_ptr<FindProblem> problem, ProblemOf(options));
     const Space& space = problem->spaces.front();
     const search::RateBound rates(problem->program, space);
-    std::unique_ptr<Judge> judge;  // of a worker
+    Judge judge;  // of a worker
     Pool workers(jobs_, [&](const std::string& question) -> absl::StatusOr<std::string> {
-      if (judge == nullptr) {
-        judge = std::make_unique<Judge>(problem->program, problem->config, nullptr,
-                                        problem->compile, problem->simulation);
-      }
       const auto [candidate, cutoff] = CandidateOf(question);
-      ASSIGN_OR_RETURN(const search::Verdict verdict, judge->Of(space, candidate, cutoff));
+      ASSIGN_OR_RETURN(const search::Verdict verdict,
+                       VerdictOn(*problem, candidate, cutoff, judge));
       return ToText(verdict);
     });
     BoundsRow row;

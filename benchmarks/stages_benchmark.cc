@@ -25,7 +25,7 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/find/pool.h"
 #include "tools/tpusim/pipeline/pipeline.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"

@@ -4,7 +4,7 @@
 #include "configs/status_macros.h"
 #include "models/isa/verify.h"
 #include "stages.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/import.h"
 
 namespace tpusim::fuzz {

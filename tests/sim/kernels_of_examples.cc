@@ -11,7 +11,7 @@
 #include "models/timing/kernel_time.h"
 #include "tests/sim/pod_testing.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/cost/candidate.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -87,13 +87,13 @@ KernelsCompared CompareKernels(const ChipSlices& slices, size_t first, size_t st
     absl::StatusOr<hlo::ImportedWorkload> imported = hlo::ImportFile(files[f]);
     EXPECT_TRUE(imported.ok()) << files[f];
     compiler::CompileOptions options;
-    options.until = compiler::Stage::kSchedule;
     options.trip_counts = {{"*", 2}};
-    const auto compiled = compiler::Compile(*std::move(imported), slice, options);
+    const auto compiled = compiler::Compile(*std::move(imported), slice, options,
+                                            compiler::Stage::kSchedule);
     // Some need more memory, or devices, than the slice has.
     if (!compiled.ok()) continue;
     ++compared.programs;
-    for (const hlo::Computation* computation : hlo::ControlComputations(*compiled->optimized)) {
+    for (const hlo::Computation* computation : hlo::ControlComputations(*compiled->module)) {
       for (const Instruction* i : computation->instructions()) {
         if (hlo::ExecutionOf(*i).value() != hlo::Execution::kKernel) continue;
         if (!known.insert(kernels::CanonicalForm(*i)).second) continue;

@@ -71,7 +71,7 @@ class BrokenPassTest : public testing::Test {
                          breaks_invariant ? BreakInvariant : BreakShapes,
                          {{"permutes", "on", ""}, {"other", "x", ""}}};
     ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::Import(kModule, "m"));
-    ASSIGN_OR_RETURN(const configs::Config config, configs::LoadConfig("v5e-1x1", {}));
+    ASSIGN_OR_RETURN(const configs::Config config, configs::LoadConfig("v5e-2x2", {}));
     const target::Target target(config);
     passes::PipelineOptions options;
     options.watch = &watch;
@@ -82,8 +82,9 @@ class BrokenPassTest : public testing::Test {
         .status();
   }
   BrokenPass::Replay Replay(bool breaks_invariant = false) {
-    return [=, this](passes::PassWatch& watch, tpusim::Workload& workload) {
-      workload.set_num_partitions(1);
+    return [=, this](passes::PassWatch& watch, BrokenPass::Compiled& compiled) {
+      compiled.partitions = 4;
+      compiled.device_of_partition = {0, 1, 3, 2};
       return Run(watch, breaks_invariant);
     };
   }
@@ -102,7 +103,8 @@ class BrokenPassTest : public testing::Test {
 TEST_F(BrokenPassTest, LeavesTheModuleAndTheCommandThatBreaksItAgain) {
   ProgramFlags flags;
   flags.trip_counts = {"while*=3"};
-  BrokenPass broken(Replay(), OptOptionsOf("v5e-1x1", {"hbm.efficiency=0.5"}, flags));
+  flags.algorithms = {"best"};
+  BrokenPass broken(Replay(), OptOptionsOf("v5e-2x2", {"hbm.efficiency=0.5"}, flags));
   const absl::Status status = broken.Explained(Run(broken));
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   const std::string says = Message(status);
@@ -112,11 +114,12 @@ TEST_F(BrokenPassTest, LeavesTheModuleAndTheCommandThatBreaksItAgain) {
   EXPECT_TRUE(std::regex_match(file, std::regex("tpusim-crash-async-collectives-[0-9a-f]{8}.hlo")));
   EXPECT_THAT(says, HasSubstr("; the module before pass async-collectives{permutes=off} is in " +
                               file + "; to repeat: tpusim opt " + file +
-                              " --config v5e-1x1 --set hbm.efficiency=0.5 --trip-count "
-                              "\"while*=3\" --passes \"async-collectives{permutes=off}\""));
+                              " --config v5e-2x2 --set hbm.efficiency=0.5 --trip-count "
+                              "\"while*=3\" --algorithm best --device-order 0,1,3,2 --passes "
+                              "\"async-collectives{permutes=off}\""));
   const auto left = hlo::ImportFile(file);
   ASSERT_TRUE(left.ok()) << left.status();
-  EXPECT_EQ(left->num_partitions, 1);
+  EXPECT_EQ(left->num_partitions, 4);
   // What the first pass did is there, and nothing of the second.
   const hlo::Instruction* const root = left->module->entry()->root();
   EXPECT_EQ(root->opcode(), hlo::Opcode::kNegate);
@@ -124,7 +127,7 @@ TEST_F(BrokenPassTest, LeavesTheModuleAndTheCommandThatBreaksItAgain) {
 }
 
 TEST_F(BrokenPassTest, TheCommandRuns) {
-  BrokenPass broken(Replay(), OptOptionsOf("v5e-1x1", {}, {}));
+  BrokenPass broken(Replay(), OptOptionsOf("v5e-2x2", {}, {}));
   const std::string says = Message(broken.Explained(Run(broken)));
   std::string command = says.substr(says.find("tpusim opt ") + std::string("tpusim ").size());
   std::erase(command, '"');  // as a shell does
@@ -144,7 +147,7 @@ TEST_F(BrokenPassTest, TheCommandRuns) {
 TEST_F(BrokenPassTest, OfBrokenInvariantsToo) {
   EXPECT_DEATH(
       {
-        BrokenPass broken(Replay(true), OptOptionsOf("v5e-1x1", {}, {}));
+        BrokenPass broken(Replay(true), OptOptionsOf("v5e-2x2", {}, {}));
         [[maybe_unused]] const absl::Status status = Run(broken, true);
       },
       "on purpose.*; the module before pass async-collectives.* is in tpusim-crash-.*; to repeat: "
@@ -170,7 +173,7 @@ TEST_F(BrokenPassTest, AFolderThatIsNotWritableIsNamed) {
   const std::string says = Message(broken.Explained(Run(broken)));
   EXPECT_THAT(says, HasSubstr("is not left: cannot write 'tpusim-crash-async-collectives-"));
   // An answer of one that came first does not hide another.
-  BrokenPass elsewhere([](passes::PassWatch&, tpusim::Workload&) { return UserError("gone"); }, {});
+  BrokenPass elsewhere([](passes::PassWatch&, BrokenPass::Compiled&) { return UserError("gone"); }, {});
   EXPECT_THAT(Message(elsewhere.Explained(Run(elsewhere))),
               HasSubstr("is not known: compiled again, gone"));
 }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 
 namespace {
 

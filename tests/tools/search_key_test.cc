@@ -8,7 +8,7 @@
 
 #include "configs/digest.h"
 #include "tools/tpusim/command_line/program_flags.h"
-#include "tools/tpusim/find/build_id.h"
+#include "tools/tpusim/find/key.h"
 
 namespace tpusim::tools {
 namespace {

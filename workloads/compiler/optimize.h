@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "configs/config.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/cost/stated_costs.h"
 #include "workloads/hlo/ir/ir.h"
@@ -18,8 +20,10 @@ namespace tpusim::compiler {
 struct OptimizeOptions {
   std::string passes;  // as passes::ParsePipeline reads them
   TripCountOverrides trip_counts;
-  // Partitions run on the devices with the same numbers; 0 of them: as many as the slice has.
-  passes::Statements stated;
+  passes::Statements stated;  // no partitions: as many as the slice has devices
+  // --device-order; "": partition i runs on device i.
+  std::string device_order;
+  collectives::AlgorithmOverrides algorithms;
   std::vector<cost::StatedCost> costs;  // of anything that takes time
   passes::PipelineOptions pipeline;
 };
@@ -28,6 +32,10 @@ struct Optimized {
   std::vector<passes::PassRun> runs;
   std::vector<std::string> unused_costs;  // names of `costs` that no pass asked for
 };
+
+// Returns which device runs which partition. Error: as PlacePartitions.
+absl::StatusOr<DevicePlacement> PlacementOf(const configs::Config& config,
+                                            const OptimizeOptions& options);
 
 // Runs the passes on a partitioned module. Errors: of the passes; more partitions than
 // devices.

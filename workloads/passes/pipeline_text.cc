@@ -221,13 +221,13 @@ Pipeline StepsOf(const Pipeline& pipeline, Phase phase) {
   return steps;
 }
 
-size_t StepsBefore(const Pipeline& pipeline, std::string_view pass) {
-  const auto has_it = [pass](const PipelineStep& step) {
+size_t StepsBeforeKernels(const Pipeline& pipeline) {
+  const auto begins_kernels = [](const PipelineStep& step) {
     std::vector<const Pass*> passes;
     CollectPasses({step}, passes);
-    return std::ranges::find(passes, pass, &Pass::name) != passes.end();
+    return std::ranges::any_of(passes, &Pass::begins_kernels);
   };
-  return static_cast<size_t>(std::ranges::find_if(pipeline, has_it) - pipeline.begin());
+  return static_cast<size_t>(std::ranges::find_if(pipeline, begins_kernels) - pipeline.begin());
 }
 
 absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,

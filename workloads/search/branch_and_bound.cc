@@ -247,6 +247,8 @@ absl::Status BranchAndBound::Tell(const Candidate& candidate, const Verdict& ver
     case Verdict::Kind::kImpossible:
       ++tally_.refused;
       return absl::OkStatus();
+    case Verdict::Kind::kFits:
+      return absl::InternalError("a candidate of a search was neither simulated nor bounded");
     case Verdict::Kind::kSimulated:
       break;
   }

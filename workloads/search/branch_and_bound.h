@@ -31,20 +31,26 @@
 
 namespace tpusim::search {
 
-// What the judge says of a candidate.
+// What a judge says of a program on a slice.
 struct Verdict {
+  // Files keep the numbers.
   enum class Kind : uint8_t {
-    kSimulated,  // `step`, `peak`
-    kBounded,    // compiled, it cannot be shorter than `bound`
-    kTooLarge,   // it needs `peak` of HBM
-    kImpossible  // the compiler refuses it: `why`
+    kSimulated,   // a step takes `step`, and `peak` of HBM
+    kBounded,     // compiled, it cannot be shorter than `bound`
+    kTooLarge,    // it needs `peak` of HBM, more than there is: `why`
+    kImpossible,  // the compiler refuses it: `why`
+    kFits         // compiled, it takes `peak` of HBM; nobody asked for its step
   };
   Kind kind = Kind::kImpossible;
   Picoseconds bound{0}, step{0};
-  Bytes peak{0};
-  bool equal = false;   // another one was the same program on the same devices
-  std::string program;  // equal for those; "" = not known
+  Bytes peak{0}, usable{0};  // of HBM
+  bool equal = false;        // another one was the same program on the same devices
+  // What was done to know it: compiled further than to what each device runs, simulated.
+  bool compiled = false, simulated = false;
+  std::string program;  // equal for equal programs; "" = not known
   std::string why;
+
+  bool has_step() const { return kind == Kind::kSimulated; }
 };
 
 // Choices of mesh and decisions, by what became of them.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/loops/loops.h"
@@ -124,10 +124,10 @@ std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWo
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
                   const std::vector<std::string>& constrainable,
                   const hlo::ImportedWorkload& imported, Variant& variant) {
-  ASSIGN_OR_RETURN(variant.decisions, sharding::FindDecisions(variant.normalised, constrainable));
+  ASSIGN_OR_RETURN(variant.decisions, sharding::FindDecisions(*variant.source.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
-  const std::unique_ptr<hlo::Module> module = variant.normalised.module->Clone();
+  const std::unique_ptr<hlo::Module> module = variant.source.normalised->module->Clone();
   NameProducts(*module);
   RETURN_IF_ERROR(passes::Simplify(*module, context).status());
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
@@ -147,7 +147,7 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
       variant.work[static_cast<size_t>(decision)] += found->second / all;
     }
   }
-  for (const std::string& name : ProductsOfDevices(variant.normalised)) {
+  for (const std::string& name : ProductsOfDevices(*variant.source.normalised)) {
     const auto found = products.seconds.find(name);
     if (found != products.seconds.end()) variant.products.push_back({name, found->second, {}});
   }
@@ -167,7 +167,7 @@ Variant Donated(const Variant& variant) {
   Variant donated;
   donated.remat = variant.remat;
   donated.donated = true;
-  donated.normalised = sharding::CopyOf(variant.normalised);
+  donated.source = compiler::CopyOf(variant.source);
   donated.decisions = variant.decisions;
   donated.products = variant.products;
   donated.work = variant.work;
@@ -201,16 +201,6 @@ bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument) {
   return n < memories.size() && hlo::IsHostMemoryKind(memories[n]);
 }
 
-hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported) {
-  hlo::ImportedWorkload copy;
-  copy.workload = imported.workload;
-  copy.container = imported.container;
-  copy.num_partitions = imported.num_partitions;
-  copy.partitioned = imported.partitioned;
-  copy.compiled = imported.compiled;
-  return copy;
-}
-
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,
                                   const compiler::TripCountOverrides& trip_counts,
                                   const VariantOptions& options) {
@@ -220,27 +210,27 @@ absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs:
   ASSIGN_OR_RETURN(std::vector<remat::NameUse> names, remat::NamesOf(*imported.module));
   std::vector<std::vector<remat::StatedPolicy>> policies =
       PoliciesToTry(std::move(names), options.remat);
-  const std::unique_ptr<hlo::Module> as_it_came =
-      policies.size() > 1 ? imported.module->Clone() : nullptr;
+  const std::unique_ptr<hlo::Module> as_it_came = std::move(imported.module);
   compiler::TripCounts trips(imported.workload, trip_counts);
   const target::Target target(config);
   Program program;
+  program.imported = std::move(imported);
   for (std::vector<remat::StatedPolicy>& kept : policies) {
-    if (!program.variants.empty()) imported.module = as_it_came->Clone();
     std::vector<remat::StatedPolicy> stated = options.remat;
     stated.insert(stated.end(), kept.begin(), kept.end());
     Variant variant;
     variant.remat = std::move(kept);
-    ASSIGN_OR_RETURN(variant.normalised, compiler::NormalisedOf(imported, stated));
-    if (program.variants.empty()) Describe(variant.normalised, program);
-    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, imported, variant));
+    hlo::ImportedWorkload as_stated = compiler::WithoutModule(program.imported);
+    as_stated.module = as_it_came->Clone();
+    ASSIGN_OR_RETURN(variant.source, compiler::Normalise(std::move(as_stated), stated));
+    if (program.variants.empty()) Describe(*variant.source.normalised, program);
+    RETURN_IF_ERROR(Fill(target, trips, options.constrainable, program.imported, variant));
     program.variants.push_back(std::move(variant));
   }
   if (options.may_donate) {
     const size_t kept = program.variants.size();
     for (size_t n = 0; n < kept; ++n) program.variants.push_back(Donated(program.variants[n]));
   }
-  program.imported = std::move(imported);
   return program;
 }
 

@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "configs/units.h"
+#include "workloads/compiler/session.h"
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/remat/policies.h"
 #include "workloads/sharding/decisions.h"
-#include "workloads/sharding/normalise.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::search {
@@ -37,7 +37,7 @@ struct VariantOptions {
 struct Variant {
   std::vector<remat::StatedPolicy> remat;  // of names that are not computed again
   bool donated = false;
-  sharding::NormalisedModule normalised;  // from which every candidate goes on
+  compiler::NormalisedProgram source;     // that every candidate is compiled from
   sharding::Decisions decisions;
   std::vector<Product> products;
   // By decision, the share of the time of all products that are split with it.
@@ -62,9 +62,6 @@ struct Program {
 
 // Whether an argument is in host memory when the step begins.
 bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument);
-
-// A copy without module, for one compilation.
-hlo::ImportedWorkload CopyOf(const hlo::ImportedWorkload& imported);
 
 // Errors: as ShardModule; a module that is partitioned already; a loop whose trip count is not
 // known.

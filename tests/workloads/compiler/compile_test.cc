@@ -1,6 +1,6 @@
 // The work of the compiler by the size of the program, in counts: seconds depend on the machine
 // (benchmarks/decoder_train.py exports programs to measure them with).
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 
 #include <gtest/gtest.h>
 

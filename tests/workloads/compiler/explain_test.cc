@@ -11,7 +11,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/passes.h"
 
@@ -22,7 +22,6 @@ namespace {
 CompileOptions Explained(bool compiled) {
   CompileOptions options;
   options.trip_counts = {{"*", 2}};
-  options.until = Stage::kSchedule;
   options.verify_passes = false;
   for (const passes::Pass& pass : passes::AllPasses()) {
     const bool annotates = pass.phase == passes::Phase::kAnnotate;
@@ -41,7 +40,7 @@ void ForEachRun(const std::string& file,
   const auto config = configs::LoadConfig(imported->workload.config(), {});
   ASSERT_TRUE(config.ok()) << config.status();
   const CompileOptions options = Explained(imported->compiled);
-  const auto compiled = Compile(*std::move(imported), *config, options);
+  const auto compiled = Compile(*std::move(imported), *config, options, Stage::kSchedule);
   ASSERT_TRUE(compiled.ok()) << file << Message(compiled.status());
   for (const passes::PassRun& run : compiled->pass_runs) {
     for (const Record& record : run.records) {

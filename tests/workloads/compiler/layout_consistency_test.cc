@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "configs/config.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::compiler {
@@ -86,11 +86,10 @@ TEST(LayoutConsistency, HoldsInEveryExample) {
     const auto config = configs::LoadConfig("v5e-16x16", {});
     ASSERT_TRUE(config.ok());
     CompileOptions options;
-    options.until = Stage::kOptimized;
-    const auto result = Compile(std::move(*imported), *config, options);
+    const auto result = Compile(std::move(*imported), *config, options, Stage::kOptimized);
     ASSERT_TRUE(result.ok()) << entry.path() << result.status().message();
     ++compiled;
-    for (const hlo::Computation* computation : result->optimized->computations()) {
+    for (const hlo::Computation* computation : result->module->computations()) {
       for (const Instruction* i : computation->instructions()) {
         const std::string problem = Problem(*i);
         EXPECT_EQ(problem, "") << entry.path();

@@ -8,7 +8,7 @@
 #include "configs/status_macros.h"
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/io/import.h"
@@ -24,12 +24,11 @@ std::unique_ptr<hlo::Module> CompiledUntil(Stage until, const std::string& file,
   if (!imported.ok()) return nullptr;
   const auto config = configs::LoadConfig(slice.empty() ? imported->workload.config() : slice, {});
   CompileOptions options;
-  options.until = until;
   options.trip_counts = {{"*", 2}};
-  auto result = Compile(*std::move(imported), *config, options);
+  auto result = Compile(*std::move(imported), *config, options, until);
   EXPECT_TRUE(result.ok()) << file << " on " << slice << ": " << Message(result.status());
   if (!result.ok()) return nullptr;
-  return std::move(until == Stage::kPartitioned ? result->partitioned : result->optimized);
+  return std::move(result->module);
 }
 
 void ExpectEqual(const hlo::AliasAnalysis& kept, const hlo::AliasAnalysis& fresh) {

@@ -6,8 +6,8 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compiler/compile.h"
 #include "workloads/compiler/optimize.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 
@@ -22,14 +22,13 @@ TEST(PassHonesty, ChangedMeansThatTheTextIsAnother) {
     const auto config = configs::LoadConfig(imported->workload.config(), {});
     ASSERT_TRUE(config.ok()) << config.status();
     CompileOptions compile;
-    compile.until = Stage::kPartitioned;
     compile.trip_counts = {{"*", 2}};
     OptimizeOptions options;
     options.trip_counts = compile.trip_counts;
     options.stated.partitions = imported->workload.num_partitions();
-    auto compiled = Compile(*std::move(imported), *config, compile);
+    auto compiled = Compile(*std::move(imported), *config, compile, Stage::kPartitioned);
     ASSERT_TRUE(compiled.ok()) << file << Message(compiled.status());
-    std::string before = hlo::ToString(*compiled->partitioned);
+    std::string before = hlo::ToString(*compiled->module);
     options.pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
       std::string after = hlo::ToString(module);
       EXPECT_EQ(run.changed, before != after) << run.pass << " on " << file;
@@ -37,7 +36,7 @@ TEST(PassHonesty, ChangedMeansThatTheTextIsAnother) {
       ++runs;
       changes += run.changed ? 1 : 0;
     };
-    const auto done = Optimize(*compiled->partitioned, *config, options);
+    const auto done = Optimize(*compiled->module, *config, options);
     ASSERT_TRUE(done.ok()) << file << Message(done.status());
   }
   EXPECT_GT(changes, 100);

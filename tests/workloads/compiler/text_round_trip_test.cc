@@ -6,7 +6,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/text_parser.h"
@@ -31,12 +31,10 @@ TEST(TextRoundTrip, OfEveryExample) {
       const auto config = configs::LoadConfig(imported->workload.config(), {});
       ASSERT_TRUE(config.ok()) << config.status();
       CompileOptions options;
-      options.until = stage;
       options.trip_counts = {{"*", 2}};
-      const auto compiled = Compile(*std::move(imported), *config, options);
+      const auto compiled = Compile(*std::move(imported), *config, options, stage);
       ASSERT_TRUE(compiled.ok()) << file << Message(compiled.status());
-      ExpectSameAfterParsing(
-          stage == Stage::kPartitioned ? *compiled->partitioned : *compiled->optimized, file);
+      ExpectSameAfterParsing(*compiled->module, file);
     }
   }
 }

@@ -6,7 +6,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/kernels/kernel_library.h"
 
@@ -24,11 +24,11 @@ ENTRY main {
 })");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const hlo::Module& module = *parsed->module;
-  compiler::Common common(configs::LoadConfig("v5e-1x1", {}).value());
-  cost::ChipCostModel costs(common.target(), common.Costs({0}, {}),
+  compiler::SliceCache cache(configs::LoadConfig("v5e-1x1", {}).value());
+  cost::ChipCostModel costs(cache.target(), cache.Costs({0}, {}),
                             [](const hlo::Instruction&) -> absl::StatusOr<int64_t> { return 1; });
-  const Picoseconds bound = CompiledBound(module, common.target(), costs).value();
-  const Picoseconds kernel = common.kernels()->CostOf(*module.entry()->root()).value().time;
+  const Picoseconds bound = CompiledBound(module, cache.target(), costs).value();
+  const Picoseconds kernel = costs.kernels().CostOf(*module.entry()->root()).value().time;
   EXPECT_LE(bound, kernel);
   // Nor is it of no use: what is written alone takes most of the time.
   EXPECT_GT(bound.value(), kernel.value() / 2);
@@ -46,10 +46,10 @@ ENTRY main {
   y = bf16[2048,2048]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 )" + exchange + "}");
     EXPECT_TRUE(parsed.ok()) << parsed.status();
-    compiler::Common common(configs::LoadConfig("v5e-2x2", {}).value());
-    cost::ChipCostModel costs(common.target(), common.Costs({0, 1, 2, 3}, {}),
+    compiler::SliceCache cache(configs::LoadConfig("v5e-2x2", {}).value());
+    cost::ChipCostModel costs(cache.target(), cache.Costs({0, 1, 2, 3}, {}),
                               [](const hlo::Instruction&) -> absl::StatusOr<int64_t> { return 1; });
-    return ToSeconds(SimplifiedBound(*parsed->module, common.target(), costs).value());
+    return ToSeconds(SimplifiedBound(*parsed->module, cache.target(), costs).value());
   };
   const configs::ChipParams chip = configs::LoadConfig("v5e-2x2", {}).value().chip;
   const double product =

@@ -382,17 +382,17 @@ std::vector<Question> QuestionsOf(const std::vector<Variant>& variants) {
 }
 
 absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
-                                const std::vector<absl::StatusOr<Outcome>>& outcomes) {
+                                const std::vector<VerdictOr>& verdicts) {
   Trials trials;
   for (size_t i = 0; i < variants.size(); ++i) {
-    const absl::StatusOr<Outcome>& outcome = outcomes[i];
-    if (outcome.ok()) {
-      trials.ran.emplace_back(&variants[i], *outcome);
-    } else if (absl::IsInternal(outcome.status())) {
+    const VerdictOr& verdict = verdicts[i];
+    if (verdict.ok()) {
+      trials.ran.emplace_back(&variants[i], *verdict);
+    } else if (absl::IsInternal(verdict.status())) {
       return absl::InternalError(
-          fmt::format("{}: {}", variants[i].name, Message(outcome.status())));
+          fmt::format("{}: {}", variants[i].name, Message(verdict.status())));
     } else {
-      trials.failed.emplace_back(&variants[i], OneLine(Message(outcome.status())));
+      trials.failed.emplace_back(&variants[i], OneLine(Message(verdict.status())));
     }
   }
   return trials;

@@ -23,7 +23,8 @@
 
 #include "absl/status/statusor.h"
 #include "sim/results/report/reshard_sites.h"
-#include "tools/tpusim/find/outcomes.h"
+#include "tools/tpusim/find/verdicts.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 
 namespace tpusim::tools {
 
@@ -45,7 +46,7 @@ std::string WhyOf(const Variant& variant);
 
 // What became of variants: of those that ran, and why others are not possible.
 struct Trials {
-  std::vector<std::pair<const Variant*, Outcome>> ran;
+  std::vector<std::pair<const Variant*, search::Verdict>> ran;
   std::vector<std::pair<const Variant*, std::string>> failed;
 
   std::string FailedText() const;  // a line each
@@ -54,7 +55,7 @@ struct Trials {
 std::vector<Question> QuestionsOf(const std::vector<Variant>& variants);
 // Error: a bug of ours, which says nothing about the variant.
 absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
-                                const std::vector<absl::StatusOr<Outcome>>& outcomes);
+                                const std::vector<VerdictOr>& verdicts);
 
 // As of a child that computes a variant: no output, no checks that the run itself makes.
 ProgramFlags QuietFlags(ProgramFlags flags);

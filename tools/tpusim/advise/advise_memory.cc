@@ -17,7 +17,7 @@
 #include "tools/tpusim/advise/advice_variants.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/find/holding_slices.h"
-#include "tools/tpusim/find/outcomes.h"
+#include "tools/tpusim/find/verdicts.h"
 #include "tools/tpusim/output/console.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/passes/rematerialize/rematerialize.h"
@@ -32,7 +32,7 @@ using MemoryJson = nlohmann::ordered_json;
 constexpr std::string_view kNoLimit = "chip.hbm.bytes=1e15";
 
 // As it comes: "peak 9.000 MiB of 16.00 MiB".
-std::string NeedsText(const absl::StatusOr<Outcome>& needs) {
+std::string NeedsText(const VerdictOr& needs) {
   if (!needs.ok()) return OneLine(Message(needs.status()));
   return fmt::format("peak {} of {}", results::BytesText(needs->peak),
                      results::BytesText(needs->usable));
@@ -111,14 +111,14 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
   return variants;
 }
 
-using MemoryRow = std::pair<const Variant*, Outcome>;
+using MemoryRow = std::pair<const Variant*, search::Verdict>;
 
 // What fits first, the shortest step before others; then what is nearest to fitting.
 void SortRows(std::vector<MemoryRow>& rows) {
   std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) {
     const auto& [variant, needs] = row;
-    return std::tuple(!needs.step.has_value(), needs.step && variant->kind == kOfTheChip,
-                      needs.step.value_or(Picoseconds(0)), needs.peak - needs.usable);
+    return std::tuple(!needs.has_step(), needs.has_step() && variant->kind == kOfTheChip,
+                      needs.step, needs.peak - needs.usable);
   });
 }
 
@@ -134,7 +134,7 @@ std::string Owners(const isa::ProgramInfo& info) {
   return text;
 }
 
-std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const Outcome& base,
+std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const search::Verdict& base,
                        const std::vector<MemoryRow>& rows) {
   const isa::ProgramInfo& info = whole.compiled.program.info;
   std::string text = fmt::format(
@@ -148,12 +148,12 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
   std::vector<std::vector<std::string>> short_of = {
       {"what would not", "peak HBM", "usable", "too much", "<why or how"}};
   for (const auto& [variant, needs] : rows) {
-    auto& table = needs.step ? cells : short_of;
+    auto& table = needs.has_step() ? cells : short_of;
     if (table.size() > question.top) continue;
     table.push_back({variant->name, results::BytesText(needs.peak),
                      results::BytesText(needs.usable),
-                     needs.step ? results::TimeText(*needs.step)
-                                : results::BytesText(needs.peak - needs.usable),
+                     needs.has_step() ? results::TimeText(needs.step)
+                                      : results::BytesText(needs.peak - needs.usable),
                      WhyOf(*variant)});
   }
   for (const auto& table : {cells, short_of}) {
@@ -166,7 +166,7 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
                     "more chips", info.partitions);
 }
 
-MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const Outcome& base,
+MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const search::Verdict& base,
                         const Trials& trials) {
   MemoryJson j = results::HeadOf("tpusim.advise-memory/1", ThisProducer());
   j.update(MemoryJson{{"workload", whole.name},
@@ -181,10 +181,10 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
                     {"name", variant->name},
                     {"why", variant->why},
                     {"options", variant->options},
-                    {"fits", needs.step.has_value()},
+                    {"fits", needs.has_step()},
                     {"peak_hbm_bytes", needs.peak.value()},
                     {"usable_hbm_bytes", needs.usable.value()}};
-    if (needs.step) v["step_time_ns"] = ToNanoseconds(*needs.step);
+    if (needs.has_step()) v["step_time_ns"] = ToNanoseconds(needs.step);
     j["variants"].push_back(std::move(v));
   }
   return j;
@@ -193,21 +193,23 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
 }  // namespace
 
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much,
-                          Session& session) {
+                          VariantJudge& judge) {
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(question.config, question.program.overrides));
-  const Outcome base{*buffers::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace)};
+  search::Verdict base;
+  base.kind = search::Verdict::Kind::kTooLarge;
+  base.peak = *buffers::NeededHbm(too_much);
+  base.usable = target::Target(machine).Usable(hlo::kHbmSpace);
   ProgramFlags unlimited = QuietFlags(question.program);
   unlimited.overrides.emplace_back(kNoLimit);
   ASSIGN_OR_RETURN(const Prepared whole,
-                   session.Compiled(question.config, unlimited, question.machine,
-                                    CompileOptionsOf(unlimited)));
+                   judge.Compiled(question.config, unlimited, question.machine));
   ASSIGN_OR_RETURN(const std::vector<Variant> variants,
                    MemoryVariants(question, machine, whole, base.peak));
   const auto needs_of = [&](size_t i) {
-    return session.Ask(variants[i].config, variants[i].program, &question.machine);
+    return judge.Of(variants[i].config, variants[i].program, &question.machine);
   };
-  ASSIGN_OR_RETURN(Trials trials, TrialsOf(variants, OutcomesOf(QuestionsOf(variants), needs_of,
+  ASSIGN_OR_RETURN(Trials trials, TrialsOf(variants, VerdictsOn(QuestionsOf(variants), needs_of,
                                                                 NeedsText, question.program)));
   SortRows(trials.ran);
   return PrintResult(question.json

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "tools/tpusim/command_line/program_flags.h"
-#include "tools/tpusim/find/session.h"
+#include "tools/tpusim/find/variant_judge.h"
 
 namespace tpusim::tools {
 
@@ -26,7 +26,7 @@ struct MemoryQuestion {
 
 // `too_much` is what the compiler says (buffers::NeededHbm).
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much,
-                          Session& session);
+                          VariantJudge& judge);
 
 }  // namespace tpusim::tools
 

@@ -204,6 +204,18 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
                "Say on stderr how long passes took and what they changed");
 }
 
+void AddPlacementFlags(CLI::App& app, ProgramFlags& flags) {
+  app.add_option("--device-order", flags.device_order,
+                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
+                 "coordinates, else JAX's make_mesh order)")
+      ->type_name("ids|0,1,...");
+  AddRepeated(app, "--algorithm", flags.algorithms, "[KIND=]ALGORITHM",
+              "How collectives are done: as the TPU compiler would, axis by axis where that is not "
+              "known (compiler, the default), the fastest of all ways (best), or one by name, for "
+              "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
+      ->check(IsTakenBy(collectives::ParseAlgorithmOverride));
+}
+
 void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--cost", flags.costs, "NAME=TIME[,LATENCY]",
               "What if this kernel, collective or transfer took so long (40us), behind a latency "
@@ -246,15 +258,7 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--keep-argument", flags.kept, "ARGUMENT",
               "As if the caller did not donate this argument; * stands for any text")
       ->excludes("--donate");
-  app.add_option("--device-order", flags.device_order,
-                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
-                 "coordinates, else JAX's make_mesh order)")
-      ->type_name("ids|0,1,...");
-  AddRepeated(app, "--algorithm", flags.algorithms, "[KIND=]ALGORITHM",
-              "How collectives are done: as the TPU compiler would, axis by axis where that is not "
-              "known (compiler, the default), the fastest of all ways (best), or one by name, for "
-              "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
-      ->check(IsTakenBy(collectives::ParseAlgorithmOverride));
+  AddPlacementFlags(app, flags);
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
 }

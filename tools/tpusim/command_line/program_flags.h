@@ -9,7 +9,7 @@
 #include "configs/digest.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/command_line/command.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/compile_options.h"
 #include "workloads/cost/stated_costs.h"
 
 namespace tpusim::tools {
@@ -51,7 +51,9 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags);
 void AddExplainFlag(CLI::App& app, ProgramFlags& flags);
 // Registers --cost, which `opt` alone has: it is a question to a pass, no part of a program.
 void AddCostFlag(CLI::App& app, ProgramFlags& flags);
-// Registers all but these two.
+// Registers --device-order and --algorithm.
+void AddPlacementFlags(CLI::App& app, ProgramFlags& flags);
+// Registers all but --explain and --cost.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.

@@ -2,11 +2,12 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "configs/status_macros.h"
 #include "tools/tpusim/pipeline/pipeline.h"
+#include "workloads/compiler/session.h"
 #include "workloads/search/compiled_bound.h"
 #include "workloads/search/program.h"
 #include "workloads/search/whole_reads.h"
@@ -15,8 +16,9 @@ namespace tpusim::tools {
 namespace {
 
 // Fills in what the simplified module of one device tells, on the machine that runs it.
-absl::Status Fill(const hlo::Module& module, const hlo::ImportedWorkload& imported,
-                  const target::Target& machine, cost::ChipCostModel& costs, LowerBounds& bounds) {
+absl::Status FillBounds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
+                        const target::Target& machine, cost::ChipCostModel& costs,
+                        LowerBounds& bounds) {
   ASSIGN_OR_RETURN(bounds.schedule, search::SimplifiedBound(module, machine, costs));
   const std::vector<bool> whole = search::WholeReads(
       module, [&](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
@@ -42,28 +44,25 @@ absl::StatusOr<LowerBounds> LowerBoundsOf(const std::string& workload, const std
   }
   ASSIGN_OR_RETURN(const Source source, SourceOf(workload));
   ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, source.import());
-  std::string slice = config;
-  if (slice.empty()) {
-    ASSIGN_OR_RETURN(slice, NamedSlice(workload, imported.workload));
-  }
-  ASSIGN_OR_RETURN(configs::Config machine, configs::LoadConfig(slice, flags.overrides));
-  RETURN_IF_ERROR(CompiledFor(slice, flags.overrides, flags, machine).status());
-  compiler::Common of_machine(machine);
+  const compiler::CompileOptions options = CompileOptionsOf(flags);
+  compiler::Session session;
   LowerBounds bounds;
-  bounds.chips = machine.topology.chips();
-  bounds.usable = of_machine.target().Usable(hlo::kHbmSpace);
-  compiler::CompileOptions options = CompileOptionsOf(flags);
-  absl::Status status;
-  options.watch.simplified = [&](const hlo::Module& module, cost::ChipCostModel& costs) {
+  const auto simplify = [&](compiler::PartitionedProgram partitioned,
+                            const Machine& on) -> absl::StatusOr<compiler::CompileResult> {
+    compiler::SliceCache& machine = session.caches().Of(on.config, options.algorithms);
+    bounds.chips = on.config.topology.chips();
+    bounds.usable = machine.target().Usable(hlo::kHbmSpace);
+    ASSIGN_OR_RETURN(auto simplified, std::move(partitioned).Simplify());
+    cost::ChipCostModel& costs = simplified.costs();
     cost::ChipCostModel on_machine(
-        of_machine.target(),
-        of_machine.Costs(costs.collectives().device_of_partition(), options.algorithms),
+        machine.target(),
+        machine.Costs(costs.collectives().device_of_partition(), options.algorithms),
         [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
-    status = Fill(module, imported, of_machine.target(), on_machine, bounds);
-    return false;
+    RETURN_IF_ERROR(
+        FillBounds(simplified.module(), imported, machine.target(), on_machine, bounds));
+    return std::move(simplified).Take();
   };
-  RETURN_IF_ERROR(Prepare(source, slice, flags, options).status());
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(Prepare(source, config, flags, options, session, simplify).status());
   return bounds;
 }
 

@@ -81,11 +81,13 @@ bool IsPossible(const Verdict& verdict) {
     case Verdict::Kind::kBounded:
     case Verdict::Kind::kImpossible:
       return true;
+    case Verdict::Kind::kFits:
+      return false;
   }
   return false;
 }
 
-std::string Rows(int64_t count) {
+std::string RowsText(int64_t count) {
   return count == 1 ? "1 row is" : fmt::format("{} rows are", count);
 }
 
@@ -297,10 +299,10 @@ absl::Status VerdictStore::Insert(const Row& row) {
 
 std::string VerdictStore::Damage() const {
   std::vector<std::string> lines;
-  if (damaged_ > 0) lines.push_back(fmt::format("{} damaged, and done again", Rows(damaged_)));
+  if (damaged_ > 0) lines.push_back(fmt::format("{} damaged, and done again", RowsText(damaged_)));
   if (of_another_version_ > 0) {
     lines.push_back(
-        fmt::format("{} of another version of tpusim, and done again", Rows(of_another_version_)));
+        fmt::format("{} of another version of tpusim, and done again", RowsText(of_another_version_)));
   }
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;

@@ -1,6 +1,7 @@
 #include "tools/tpusim/pipeline/broken_pass.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <utility>
@@ -59,6 +60,7 @@ std::vector<std::string> OptOptionsOf(const std::string& slice,
   if (!flags.xla_flags.empty()) add("--xla-flags", {flags.xla_flags});
   add("--trip-count", flags.trip_counts);
   add("--cost", flags.costs);
+  add("--algorithm", flags.algorithms);
   return options;
 }
 
@@ -90,20 +92,28 @@ std::string BrokenPass::Advice() { return current == nullptr ? "" : current->Lea
 std::string BrokenPass::Leave() {
   if (!std::exchange(running_, false)) return "";
   StopBefore stop(begun_ - 1);
-  tpusim::Workload workload;
-  const absl::Status replayed = replay_(stop, workload);
+  Compiled compiled;
+  const absl::Status replayed = replay_(stop, compiled);
   if (stop.module() == nullptr) {
     return fmt::format("; the module before that pass is not known: compiled again, {}",
                        replayed.ok() ? "it does not come to that pass" : Message(replayed));
   }
-  const std::string text = hlo::ToString(
-      *stop.module(), {.large_constants = true, .num_partitions = workload.num_partitions()});
+  const std::string text =
+      hlo::ToString(*stop.module(), {.large_constants = true,
+                                     .num_partitions = compiled.partitions});
   configs::Digest digest;
   digest.Add(text);
   const std::string file =
       fmt::format("tpusim-crash-{}-{}.hlo", stop.pass(), digest.Text().substr(0, 8));
   std::string command = "tpusim opt " + file;
   for (const std::string& option : options_) command += " " + ShellWord(option);
+  // Without the option, partition i runs on device i.
+  const std::vector<int64_t>& devices = compiled.device_of_partition;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == static_cast<int64_t>(i)) continue;
+    command += fmt::format(" --device-order {}", fmt::join(devices, ","));
+    break;
+  }
   command += " --passes " + ShellWord(stop.step());
   const absl::Status written = results::WriteFileAtomically(file, text);
   if (!written.ok()) {

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "tools/tpusim/command_line/program_flags.h"
 #include "workloads/passes/pipeline/pipeline.h"
-#include "workloads/workload.pb.h"
 
 namespace tpusim::tools {
 
@@ -23,9 +22,14 @@ namespace tpusim::tools {
 // it has to say of them, the latest of several.
 class BrokenPass : public passes::PassWatch {
  public:
-  // Compiles again, with the watch given, and says what the file beside its module held. The
-  // compilation ends with the watch's error.
-  using Replay = std::function<absl::Status(passes::PassWatch& watch, tpusim::Workload& workload)>;
+  // What is known of the program whose passes run.
+  struct Compiled {
+    int64_t partitions = 0;
+    std::vector<int64_t> device_of_partition;
+  };
+  // Compiles again, with the watch given, and says what is compiled. The compilation ends with the
+  // watch's error.
+  using Replay = std::function<absl::Status(passes::PassWatch& watch, Compiled& compiled)>;
 
   // What `tpusim opt` needs beside the file and the pass: OptOptionsOf.
   BrokenPass(Replay replay, std::vector<std::string> options);
@@ -52,9 +56,9 @@ class BrokenPass : public passes::PassWatch {
   bool running_ = false;
 };
 
-// Options of `tpusim opt` that make the same compiler for the same slice. What options state of a
-// program is in the module, once the passes state-... have run; the order of devices and stated
-// algorithms of collectives are not passed on.
+// Options of `tpusim opt` that make the same compiler for the same slice, but for --device-order,
+// which the replay tells. What options state of a program is in the module, once the passes
+// state-... have run.
 std::vector<std::string> OptOptionsOf(const std::string& slice,
                                       const std::vector<std::string>& overrides,
                                       const ProgramFlags& flags);

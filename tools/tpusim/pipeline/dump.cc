@@ -13,12 +13,12 @@
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/buffers/memory_plan.h"
+#include "workloads/compiler/session.h"
 #include "workloads/passes/passes.h"
+#include "workloads/sharding/propagate.h"
 
 namespace tpusim::tools {
 namespace {
-
-using compiler::Stage;
 
 // Files are numbered as they come.
 class Files {
@@ -33,24 +33,20 @@ class Files {
   std::vector<FolderFile> files_;
 };
 
-// Stages whose end is text: nothing comes after them in their compilation.
-absl::Status AddSharded(const Source& source, const std::string& config, const ProgramFlags& flags,
+// Adds what is written before a program is partitioned. What there is to decide does not depend on
+// what the options decide.
+absl::Status AddSharded(const Source& source, const compiler::CompileOptions& options,
                         Files& files) {
-  constexpr std::pair<Stage, const char*> kStages[] = {{Stage::kNames, "names.txt"},
-                                                       {Stage::kDecisions, "decisions.txt"},
-                                                       {Stage::kSharded, "sharded.txt"}};
-  for (const auto& [stage, name] : kStages) {
-    compiler::CompileOptions options = CompileOptionsOf(flags);
-    options.until = stage;
-    // What there is to decide does not depend on what is decided.
-    if (stage == Stage::kDecisions) {
-      options.mesh.clear();
-      options.arguments.clear();
-      options.constraints.clear();
-    }
-    ASSIGN_OR_RETURN(Prepared prepared, Prepare(source, config, flags, options));
-    files.Add(name, std::move(prepared.compiled.sharded_text));
-  }
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
+  ASSIGN_OR_RETURN(std::string names, compiler::NamesText(imported));
+  files.Add("names.txt", std::move(names));
+  ASSIGN_OR_RETURN(compiler::NormalisedProgram program,
+                   compiler::Normalise(std::move(imported), options.remat));
+  ASSIGN_OR_RETURN(std::string decisions, compiler::DecisionsText(program));
+  files.Add("decisions.txt", std::move(decisions));
+  ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
+                   compiler::State(std::move(program), options));
+  files.Add("sharded.txt", sharding::ToString(sharded));
   return absl::OkStatus();
 }
 
@@ -72,32 +68,33 @@ absl::Status Dump(const std::string& workload, const std::string& config,
   ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, source.import());
   Files files;
   files.Add("imported.hlo", hlo::ToString(*imported.module, print));
-  if (!imported.partitioned) {
-    ProgramFlags once = flags;
-    once.verbose = once.pass_timings = false;
-    RETURN_IF_ERROR(AddSharded(source, config, once, files));
-  }
   compiler::CompileOptions options = CompileOptionsOf(flags);
+  if (!imported.partitioned) RETURN_IF_ERROR(AddSharded(source, options, files));
   ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
                    passes::ParsePipeline(imported.compiled ? passes::CompiledPipeline()
                                                            : options.passes));
   options.explain = passes::NamesOf(passes::WithAnnotations(pipeline));
-  const auto add = [&](std::string_view name) {
-    return [&files, &print, name](const hlo::Module& module, auto&&) {
-      files.Add(name, hlo::ToString(module, print));
-      return true;
-    };
-  };
-  options.watch.partitioned = add("partitioned.hlo");
-  options.watch.simplified = add("simplified.hlo");
-  options.watch.optimized = add("optimized.hlo");
   std::string plan;
-  options.watch.scheduled = [&](const hlo::Module& module, const buffers::MemoryPlan& memory) {
-    files.Add("schedule.hlo", hlo::ToString(module, print));
-    plan = buffers::ToString(memory);
-    return true;
+  const auto add_stages =
+      [&](compiler::PartitionedProgram partitioned,
+          const Machine& machine) -> absl::StatusOr<compiler::CompileResult> {
+    const auto add = [&](std::string_view name, const hlo::Module& module) {
+      files.Add(name, hlo::ToString(module, print));
+    };
+    add("partitioned.hlo", partitioned.module());
+    ASSIGN_OR_RETURN(auto simplified, std::move(partitioned).Simplify());
+    add("simplified.hlo", simplified.module());
+    ASSIGN_OR_RETURN(auto kernels, std::move(simplified).BuildKernels());
+    RETURN_IF_ERROR(kernels.CheckNothingOpen());
+    add("optimized.hlo", kernels.module());
+    ASSIGN_OR_RETURN(auto scheduled, std::move(kernels).Schedule());
+    add("schedule.hlo", scheduled.module());
+    plan = buffers::ToString(scheduled.memory());
+    return std::move(scheduled).Lower(machine.ToLowerFor());
   };
-  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(source, config, flags, options));
+  compiler::Session session;
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(source, config, flags, options, session, add_stages));
   files.Add("explained.txt", DecisionsOf(prepared.compiled.pass_runs));
   files.Add("plan.txt", plan);
   files.Add("kernels.txt", KernelsText(prepared.compiled.program, prepared.config.chip));

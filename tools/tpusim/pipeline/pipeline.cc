@@ -89,11 +89,6 @@ std::string LongestLoop(const isa::InstructionCount& count) {
 
 }  // namespace
 
-int64_t PartitionsOf(const hlo::ImportedWorkload& imported) {
-  const int64_t stated = imported.workload.num_partitions();
-  return std::max<int64_t>(1, stated > 0 ? stated : imported.num_partitions);
-}
-
 absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload) {
   if (!workload.config().empty()) return workload.config();
   return UserError(fmt::format(
@@ -127,88 +122,141 @@ absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& 
   return NamedSlice(file, imported.workload);
 }
 
-absl::StatusOr<std::optional<configs::Config>> CompiledFor(
-    const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
-    configs::Config& config) {
-  std::optional<configs::Config> compiled_for;
-  const std::vector<std::string> others = configs::WithoutSpeeds(overrides, config);
-  const bool changes_speeds = others.size() < overrides.size();
+absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags) {
+  Machine machine;
+  machine.slice = slice;
+  ASSIGN_OR_RETURN(machine.config, configs::LoadConfig(slice, flags.overrides));
+  const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, machine.config);
+  const bool changes_speeds = others.size() < flags.overrides.size();
   if (changes_speeds && !flags.recompile) {
-    ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
+    ASSIGN_OR_RETURN(machine.compiled_for, configs::LoadConfig(slice, others));
   }
   if (flags.recompile && !changes_speeds) {
-    config.warnings.push_back("--recompile has no effect: --set changes no speed");
+    machine.config.warnings.push_back("--recompile has no effect: --set changes no speed");
   }
-  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, config));
-  return compiled_for;
+  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, machine.compiled_for, machine.config));
+  return machine;
+}
+
+RunStages Until(compiler::Stage last) {
+  return [last](compiler::PartitionedProgram partitioned, const Machine& machine) {
+    return compiler::Finish(std::move(partitioned), last, machine.ToLowerFor());
+  };
 }
 
 namespace {
 
-// One sentence per value of the compiler that leaves this program as it is: it is compiled without.
+absl::StatusOr<compiler::NormalisedProgram> ProgramOf(const Source& source,
+                                                      const compiler::CompileOptions& options) {
+  if (source.normalised != nullptr) return compiler::CopyOf(*source.normalised);
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
+  return compiler::Normalise(std::move(imported), options.remat);
+}
+
+// Returns a sentence per value of the compiler that leaves this program as it is: it is compiled
+// without.
 absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
-                                                        const std::string& slice,
+                                                        const Machine& machine,
                                                         const ProgramFlags& flags,
-                                                        compiler::CompileOptions options,
+                                                        const compiler::CompileOptions& options,
                                                         const isa::PodProgram& program) {
   std::vector<std::string> warnings;
-  options.scheduled = nullptr;
-  options.watch = {};
-  options.common = nullptr;
   std::string made;
   for (size_t n = 0; n < flags.overrides.size(); ++n) {
     const std::string& text = flags.overrides[n];
     if (!text.starts_with(configs::kPolicyPrefix)) continue;
-    std::vector<std::string> others = flags.overrides;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(n));
-    ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, others));
-    ASSIGN_OR_RETURN(const auto compiled_for, CompiledFor(slice, others, flags, config));
-    ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
-    const auto without =
-        compiler::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
-                          compiled_for ? &config : nullptr);
+    ProgramFlags others = flags;
+    others.overrides.erase(others.overrides.begin() + static_cast<std::ptrdiff_t>(n));
+    ASSIGN_OR_RETURN(const Machine without, MachineOf(machine.slice, others));
+    ASSIGN_OR_RETURN(compiler::NormalisedProgram again, ProgramOf(source, options));
+    compiler::Session session;
+    absl::StatusOr<compiler::PartitionedProgram> partitioned =
+        session.Partition(std::move(again), options, without.ToCompileFor());
+    if (!partitioned.ok()) continue;
+    const absl::StatusOr<compiler::CompileResult> compiled = compiler::Finish(
+        *std::move(partitioned), compiler::Stage::kStreams, without.ToLowerFor());
     if (made.empty()) made = isa::Disassemble(program);
-    if (!without.ok() || isa::Disassemble(without->program) != made) continue;
+    if (!compiled.ok() || isa::Disassemble(compiled->program) != made) continue;
     warnings.push_back(fmt::format("--set {} has no effect: the program is compiled the same",
                                    text.substr(0, text.find('='))));
   }
   return warnings;
 }
 
-// Compiles; a pass that breaks an invariant leaves the module behind.
-absl::StatusOr<compiler::CompileResult> CompileWatched(
-    const Source& source, const std::string& slice, const ProgramFlags& flags,
-    hlo::ImportedWorkload imported, const configs::Config& config, compiler::CompileOptions options,
-    const configs::Config* machine) {
-  const auto replay = [&](passes::PassWatch& watch, tpusim::Workload& workload) -> absl::Status {
-    ASSIGN_OR_RETURN(hlo::ImportedWorkload again, source.import());
-    workload = again.workload;
-    workload.set_num_partitions(options.mesh.empty() ? PartitionsOf(again)
-                                                     : sharding::Mesh{options.mesh, {}}.size());
-    compiler::CompileOptions until = options;
-    until.pass_watch = &watch;
-    until.scheduled = nullptr;
-    until.watch = {};
-    until.common = nullptr;
-    return compiler::Compile(std::move(again), config, until, machine).status();
+// Adds warnings of options that this program and this slice make no use of.
+absl::Status WarnOfUnused(const Source& source, const Machine& machine, const ProgramFlags& flags,
+                          const compiler::CompileOptions& options,
+                          compiler::CompileResult& compiled) {
+  isa::ProgramInfo& info = compiled.program.info;
+  const auto warn = [&](const std::vector<std::string>& sentences) {
+    for (const std::string& sentence : sentences) {
+      Records(&info.records).Add(kUnusedOption, "", {{"sentence", sentence}});
+    }
+  };
+  warn(UnusedOverrides(machine.config, compiled.program, *compiled.module));
+  if (source.file != "-") {  // what stdin says is said once
+    ASSIGN_OR_RETURN(const std::vector<std::string> unused,
+                     UnusedPolicies(source, machine, flags, options, compiled.program));
+    warn(unused);
+  }
+  warn(UnusedAlgorithms(options.algorithms, info));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<compiler::CompileResult> Compiled(const Source& source, const Machine& machine,
+                                                 const ProgramFlags& flags,
+                                                 const compiler::CompileOptions& options,
+                                                 compiler::Session& session,
+                                                 compiler::NormalisedProgram program, bool reasons,
+                                                 const RunStages& stages) {
+  const configs::Config& slice = machine.ToCompileFor();
+  const auto compile = [&](compiler::NormalisedProgram once, passes::PassWatch& watch,
+                           compiler::Session& in, BrokenPass::Compiled* what,
+                           const RunStages& run) -> absl::StatusOr<compiler::CompileResult> {
+    compiler::CompileOptions watched = options;
+    watched.pass_watch = &watch;
+    ASSIGN_OR_RETURN(compiler::PartitionedProgram partitioned,
+                     in.Partition(std::move(once), watched, slice, reasons));
+    if (what != nullptr) {
+      what->partitions = partitioned.result().workload.num_partitions();
+      what->device_of_partition = partitioned.result().device_of_partition;
+    }
+    return run(std::move(partitioned), machine);
+  };
+  const auto replay = [&](passes::PassWatch& watch, BrokenPass::Compiled& what) -> absl::Status {
+    ASSIGN_OR_RETURN(compiler::NormalisedProgram again, ProgramOf(source, options));
+    compiler::Session once;
+    return compile(std::move(again), watch, once, &what, Until(compiler::Stage::kStreams)).status();
   };
   const std::vector<std::string> overrides =
-      machine == nullptr ? flags.overrides : configs::WithoutSpeeds(flags.overrides, *machine);
-  BrokenPass broken(replay, OptOptionsOf(slice, overrides, flags));
-  options.pass_watch = &broken;
+      machine.compiled_for ? configs::WithoutSpeeds(flags.overrides, machine.config)
+                           : flags.overrides;
+  BrokenPass broken(replay, OptOptionsOf(machine.slice, overrides, flags));
   absl::StatusOr<compiler::CompileResult> compiled =
-      compiler::Compile(std::move(imported), config, options, machine);
+      compile(std::move(program), broken, session, nullptr, stages);
   if (compiled.ok()) return compiled;
   return broken.Explained(compiled.status());
 }
 
-}  // namespace
+void TellCompilation(const ProgramFlags& flags, const std::string& slice, double seconds,
+                     const compiler::CompileResult& compiled, const LimitScope& outside) {
+  if (flags.verbose) {
+    PrintNote(fmt::format("{}: compiling took {:.1f} ms", slice, seconds * 1e3));
+    std::vector<Record> limits = passes::LimitsReached(compiled.pass_runs);
+    outside.AddTo(Records(nullptr, &limits));
+    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
+  }
+  if (flags.pass_timings) PrintPassRuns(compiled.pass_runs);
+}
 
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options) {
   ASSIGN_OR_RETURN(const Source source, SourceOf(file));
-  return Prepare(source, config, flags, options);
+  compiler::Session session;
+  return Prepare(source, config, flags, options, session, Until(compiler::Stage::kStreams));
 }
 
 absl::StatusOr<Source> SourceOf(const std::string& file) {
@@ -219,80 +267,68 @@ absl::StatusOr<Source> SourceOf(const std::string& file) {
                 }};
 }
 
-absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
-                                 const ProgramFlags& flags, compiler::CompileOptions options) {
-  const std::string& file = source.file;
-  Prepared prepared;
-  std::string slice = config;
+absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
+                            const ProgramFlags& flags) {
+  Opened opened;
   // A misspelt slice is said before a large file is read.
   if (!config.empty()) {
-    ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(config, flags.overrides));
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags));
   }
   const Stopwatch importing;
-  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
-  prepared.import_seconds = importing.Seconds();
-  prepared.name = imported.workload.name().empty() ? NameOf(file) : imported.workload.name();
+  if (source.normalised == nullptr) {
+    ASSIGN_OR_RETURN(opened.imported, source.import());
+  }
+  const double import_seconds = importing.Seconds();
+  const hlo::ImportedWorkload& read =
+      source.normalised != nullptr ? source.normalised->imported : opened.imported;
+  const std::string& named = read.workload.name();
+  opened.name = named.empty() ? NameOf(source.file) : named;
   if (flags.verbose) {
-    PrintNote(fmt::format("{}: {}, import took {:.1f} ms", file, imported.container,
-                          prepared.import_seconds * 1e3));
+    PrintNote(fmt::format("{}: {}, import took {:.1f} ms", source.file, read.container,
+                          import_seconds * 1e3));
   }
-
   if (config.empty()) {
-    ASSIGN_OR_RETURN(slice, NamedSlice(file, imported.workload));
-    absl::StatusOr<configs::Config> loaded = configs::LoadConfig(slice, flags.overrides);
+    ASSIGN_OR_RETURN(const std::string slice, NamedSlice(source.file, read.workload));
+    const absl::Status loaded = configs::LoadConfig(slice, flags.overrides).status();
     if (!loaded.ok()) {
-      return absl::Status(loaded.status().code(),
+      return absl::Status(loaded.code(),
                           fmt::format("{} (the slice comes from {}; --config overrides it)",
-                                      Message(loaded.status()), file));
+                                      Message(loaded), source.file));
     }
-    prepared.config = *std::move(loaded);
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags));
   }
+  return opened;
+}
 
-  ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
-                   CompiledFor(slice, flags.overrides, flags, prepared.config));
-  options.normalised = source.normalised;
-  if (source.common) {
-    options.common = source.common(slice, compiled_for ? *compiled_for : prepared.config);
-  }
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const compiler::CompileOptions& options,
+                                 compiler::Session& session, const RunStages& stages) {
+  ASSIGN_OR_RETURN(Opened opened, Open(source, config, flags));
+  const Machine& machine = opened.machine;
+  Prepared prepared;
+  prepared.name = opened.name;
+  prepared.config = machine.config;
   const Stopwatch compiling;
   const LimitScope outside_of_passes;
+  absl::StatusOr<compiler::NormalisedProgram> program =
+      source.normalised != nullptr ? compiler::CopyOf(*source.normalised)
+                                   : compiler::Normalise(std::move(opened.imported), options.remat);
+  RETURN_IF_ERROR(program.status());
   ASSIGN_OR_RETURN(prepared.compiled,
-                   CompileWatched(source, slice, flags, std::move(imported),
-                                  compiled_for ? *compiled_for : prepared.config, options,
-                                  compiled_for ? &prepared.config : nullptr));
-  prepared.compile_seconds = compiling.Seconds();
-  if (flags.verbose) {
-    PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
-                          prepared.compile_seconds * 1e3));
-    std::vector<Record> limits = passes::LimitsReached(prepared.compiled.pass_runs);
-    outside_of_passes.AddTo(Records(nullptr, &limits));
-    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
-  }
-  if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
+                   Compiled(source, machine, flags, options, session, *std::move(program),
+                            /*reasons=*/true, stages));
+  TellCompilation(flags, prepared.config.name, compiling.Seconds(), prepared.compiled,
+                  outside_of_passes);
+  if (prepared.compiled.program.devices() == 0) return prepared;  // it was not lowered
 
-  if (options.until == compiler::Stage::kStreams && source.warns && !prepared.compiled.stopped) {
-    isa::ProgramInfo& info = prepared.compiled.program.info;
-    if (config.empty()) {
-      info.records.insert(info.records.begin(),
-                          {"config", &kNamedInWorkload, prepared.config.name, {}});
-    }
-    const auto warn = [&](const std::vector<std::string>& sentences) {
-      for (const std::string& sentence : sentences) {
-        Records(&info.records).Add(kUnusedOption, "", {{"sentence", sentence}});
-      }
-    };
-    warn(UnusedOverrides(prepared.config, prepared.compiled.program, *prepared.compiled.optimized));
-    if (file != "-") {  // what stdin says is said once
-      ASSIGN_OR_RETURN(const std::vector<std::string> unused,
-                       UnusedPolicies(source, slice, flags, options, prepared.compiled.program));
-      warn(unused);
-    }
-    warn(UnusedAlgorithms(options.algorithms, info));
+  if (config.empty()) {
+    std::vector<Record>& records = prepared.compiled.program.info.records;
+    records.insert(records.begin(), {"config", &kNamedInWorkload, prepared.config.name, {}});
   }
-  if (options.until == compiler::Stage::kStreams) {
-    // The simulation and its trace take the memory.
-    prepared.compiled.optimized.reset();
-  }
+  RETURN_IF_ERROR(WarnOfUnused(source, machine, flags, options, prepared.compiled));
+  // The simulation and its trace take the memory.
+  prepared.compiled.module.reset();
   return prepared;
 }
 
@@ -348,6 +384,14 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const configs::Config
   return options;
 }
 
+absl::Status TooManyEvents(const isa::PodProgram& program, int64_t max_events) {
+  const isa::InstructionCount count = isa::CountInstructions(program);
+  return UserError(fmt::format(
+      "stopped after {} instructions, the limit of --max-events; one device alone executes about "
+      "{:.2g}{}; raise --max-events, or give the program fewer passes (--trip-count)",
+      max_events, count.instructions, LongestLoop(count)));
+}
+
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const Recorded& recorded) {
   const Stopwatch simulating;
@@ -359,11 +403,7 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   absl::StatusOr<sim::Timeline> timeline =
       sim::Simulate(prepared.config, prepared.compiled.program, options);
   if (absl::IsResourceExhausted(timeline.status())) {
-    const isa::InstructionCount count = isa::CountInstructions(prepared.compiled.program);
-    return UserError(fmt::format(
-        "stopped after {} instructions, the limit of --max-events; one device alone executes about "
-        "{:.2g}{}; raise --max-events, or give the program fewer passes (--trip-count)",
-        flags.max_events, count.instructions, LongestLoop(count)));
+    return TooManyEvents(prepared.compiled.program, flags.max_events);
   }
   if (!timeline.ok()) return timeline.status();
   simulated.timeline = *std::move(timeline);

@@ -16,14 +16,14 @@
 
 #include "absl/status/statusor.h"
 #include "configs/config.h"
+#include "configs/limit.h"
 #include "sim/results/report/report.h"
 #include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "tools/tpusim/command_line/program_flags.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/pipeline/pipeline.h"
-#include "workloads/sharding/normalise.h"
 
 namespace tpusim::tools {
 
@@ -39,49 +39,82 @@ struct Prepared {
   std::string name;        // as the exporter called the program, else NameOf(file)
   configs::Config config;  // of the machine
   compiler::CompileResult compiled;
-  double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
 };
 
-// How many partitions a program is for.
-int64_t PartitionsOf(const hlo::ImportedWorkload& imported);
+// The slice that runs a program, and the one that the program is compiled for.
+struct Machine {
+  std::string slice;       // as --config has it
+  configs::Config config;  // with all that --set says
+  // Without speeds that --set changes, where it changes any and not --recompile: the compiler does
+  // not know of the question what else would make the program faster.
+  std::optional<configs::Config> compiled_for;
 
-// The slice that a workload names. Error: none; `file` is for the message.
+  const configs::Config& ToCompileFor() const { return compiled_for ? *compiled_for : config; }
+  // Returns what a program is lowered for; null: the slice that it is compiled for.
+  const configs::Config* ToLowerFor() const { return compiled_for ? &config : nullptr; }
+};
+// Errors: no such slice; a parameter or a flag of the TPU compiler that there is not.
+absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags);
+
+// Returns the slice that a workload names. Error: none; `file` is for the message.
 absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload);
 
-// The slice of a run: the one given, or that which the workload names. Error: none is.
+// Returns the slice of a run: the one given, or that which the workload names. Error: none is.
 absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
 
-// What the program is compiled for where that is not the machine that runs it, `config`, which
-// `overrides` made: its compiler does not know of the question what else would make it faster.
-// --xla-flags are set in both.
-absl::StatusOr<std::optional<configs::Config>> CompiledFor(
-    const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
-    configs::Config& config);
-
-// Where a program comes from, and what its compilations have in common.
+// Where a program comes from.
 struct Source {
   std::string file;
   std::function<absl::StatusOr<hlo::ImportedWorkload>()> import;  // for each compilation
-  // Null: nothing. The module of `import` is not read where this is there.
-  const sharding::NormalisedModule* normalised = nullptr;
-  // Returns what compilations for a slice share; null: they share nothing.
-  std::function<compiler::Common*(const std::string& slice, const configs::Config& config)> common =
-      nullptr;
-  // Whether anyone reads which options have no effect.
-  bool warns = true;
+  // The program as it is normalised, which is copied instead; null: it is imported and normalised.
+  const compiler::NormalisedProgram* normalised = nullptr;
 };
 
-// A file can be imported repeatedly so, stdin ("-") too.
+// Returns a source that can be imported repeatedly, stdin ("-") too.
 absl::StatusOr<Source> SourceOf(const std::string& file);
 
-// `config` "" = the slice that the workload names.
-// What had to be assumed is added to the program's assumptions, overrides that
-// this program does not use to its warnings.
+// A program that was read, and the machine that is to run it.
+struct Opened {
+  std::string name;  // as the exporter called the program, else NameOf(file)
+  Machine machine;
+  hlo::ImportedWorkload imported;  // empty where the source is normalised
+};
+// `config` "" = the slice that the workload names. Errors: of the import and of MachineOf; no slice.
+absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
+                            const ProgramFlags& flags);
+
+// The stages behind partitioning, as far as they are asked for.
+using RunStages = std::function<absl::StatusOr<compiler::CompileResult>(
+    compiler::PartitionedProgram partitioned, const Machine& machine)>;
+// Returns those until `last`, which nobody looks at.
+RunStages Until(compiler::Stage last);
+
+// Compiles for a machine in `session`. A pass that breaks an invariant leaves the module behind
+// (broken_pass.h). `reasons`: whether it is asked why values are sharded as they are.
+absl::StatusOr<compiler::CompileResult> Compiled(const Source& source, const Machine& machine,
+                                                 const ProgramFlags& flags,
+                                                 const compiler::CompileOptions& options,
+                                                 compiler::Session& session,
+                                                 compiler::NormalisedProgram program, bool reasons,
+                                                 const RunStages& stages);
+
+// Says on stderr what --verbose and --pass-timings ask of a compilation that took so long; `outside`
+// has the limits that were reached outside of passes.
+void TellCompilation(const ProgramFlags& flags, const std::string& slice, double seconds,
+                     const compiler::CompileResult& compiled, const LimitScope& outside);
+
+// Compiles the program of a file down to streams. `config` "" = the slice that the workload names.
+// What had to be assumed is added to the program's assumptions, overrides that this program does
+// not use to its warnings.
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options);
+// Likewise of a source, in a session, with other stages: only for streams are options without
+// effect looked for.
 absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
-                                 const ProgramFlags& flags, compiler::CompileOptions options);
+                                 const ProgramFlags& flags,
+                                 const compiler::CompileOptions& options,
+                                 compiler::Session& session, const RunStages& stages);
 
 // Warnings of a compiled program, wherever the compiler stopped.
 std::vector<std::string> WarningsOf(const Prepared& prepared);
@@ -89,6 +122,9 @@ std::vector<std::string> WarningsOf(const Prepared& prepared);
 // What there is to say before a program runs that may take more than the limit of
 // events; "" if there is nothing.
 std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags);
+
+// Error: what a simulation of the program that is given up after so many instructions comes to.
+absl::Status TooManyEvents(const isa::PodProgram& program, int64_t max_events);
 
 struct Simulated {
   sim::Timeline timeline;

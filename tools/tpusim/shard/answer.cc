@@ -1,4 +1,3 @@
-#include "tools/tpusim/output/shell_word.h"
 #include "tools/tpusim/shard/answer.h"
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "sim/results/page/page.h"
 #include "sim/results/report/text.h"
 #include "tools/tpusim/command_line/producer.h"
+#include "tools/tpusim/output/shell_word.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/paste.h"
 #include "workloads/search/statements.h"
@@ -144,7 +144,7 @@ std::string Certificate(const SliceAnswer& answer) {
 
 std::string NothingFound(const SliceAnswer& answer) {
   const FindOutcome& outcome = answer.outcome;
-  const Bytes usable = target::Target(answer.problem->config).Usable(hlo::kHbmSpace);
+  const Bytes usable = target::Target(answer.problem->config()).Usable(hlo::kHbmSpace);
   if (outcome.smallest_too_large) {
     return fmt::format("nothing fits: the least that was seen needs {} of {} usable HBM",
                        results::BytesText(*outcome.smallest_too_large), results::BytesText(usable));
@@ -161,9 +161,9 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const FindProblem& problem = *answer.problem;
   const FindOutcome& outcome = answer.outcome;
   const Space& space = problem.spaces.front();
-  const int64_t chips = problem.config.topology.chips();
+  const int64_t chips = problem.config().topology.chips();
   std::string text =
-      Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config.name, chips,
+      Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config().name, chips,
                                    chips == 1 ? "" : "s"));
   const size_t variants = problem.program.variants.size();
   text +=
@@ -173,7 +173,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
                                 variants == 1 ? "" : fmt::format(", {} forms of the program", variants)));
   const auto price = [&](Picoseconds step) {
     if (!options.price) return std::string();
-    return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config, *options.price),
+    return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config(), *options.price),
                        kSteps);
   };
   const std::optional<search::Verdict>& own = outcome.as_it_is;
@@ -204,7 +204,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
       Line("found",
            fmt::format("{}{}, peak {} of {} usable HBM{}", results::TimeText(best.verdict.step),
                        gain, results::BytesText(best.verdict.peak),
-                       results::BytesText(target::Target(problem.config).Usable(hlo::kHbmSpace)),
+                       results::BytesText(target::Target(problem.config()).Usable(hlo::kHbmSpace)),
                        price(best.verdict.step)));
   text += Certificate(answer);
   text += Line("took", fmt::format("{:.1f} s", outcome.seconds));
@@ -228,7 +228,7 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
     for (const std::string& word : of) words.push_back(ShellWord(word));
   }
   return text + fmt::format("\n# tpusim run {} --config {} {}\n", ShellWord(problem.options.workload),
-                            ShellWord(problem.config.name), fmt::join(words, " "));
+                            ShellWord(problem.config().name), fmt::join(words, " "));
 }
 
 namespace {
@@ -274,9 +274,9 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
   const FindProblem& problem = *answer.problem;
   const FindOutcome& outcome = answer.outcome;
   const search::Tally& t = outcome.tally;
-  Json j = {{"config", problem.config.name},
-            {"chips", problem.config.topology.chips()},
-            {"usable_hbm_bytes", target::Target(problem.config).Usable(hlo::kHbmSpace).value()},
+  Json j = {{"config", problem.config().name},
+            {"chips", problem.config().topology.chips()},
+            {"usable_hbm_bytes", target::Target(problem.config()).Usable(hlo::kHbmSpace).value()},
             {"choices", Whole(t.all)},
             {"left_out", Json::array()},
             {"impossible", Whole(t.impossible)},
@@ -314,7 +314,7 @@ Json ToJson(const SliceAnswer& answer, const AnswerOptions& options) {
   }
   if (options.price) {
     j["price_per_step"] =
-        PriceOf(outcome.found[0].verdict.step, problem.config, *options.price) / kSteps;
+        PriceOf(outcome.found[0].verdict.step, problem.config(), *options.price) / kSteps;
   }
   j["found"] = Json::array();
   for (const Found& one : outcome.found) {
@@ -341,11 +341,11 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
     if (options.price) {
       figure(fmt::format("price of {:.0f} steps", kSteps),
              fmt::format("{:.4g}",
-                         PriceOf(outcome.found[0].verdict.step, problem.config, *options.price)));
+                         PriceOf(outcome.found[0].verdict.step, problem.config(), *options.price)));
     }
   }
   figure("choices", Count(outcome.tally.all));
-  panels.push_back({{"kind", "figures"}, {"title", problem.config.name}, {"figures", figures}});
+  panels.push_back({{"kind", "figures"}, {"title", problem.config().name}, {"figures", figures}});
   Json left_out = Json::array();
   for (const auto& [name, what] : LinesOfLeftOut(problem)) left_out.push_back(name + " " + what);
   if (!left_out.empty()) {
@@ -365,7 +365,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
                     {"title", "what became of the choices"},
                     {"columns", {{{"name", "what"}}, {{"name", "how many"}, {"unit", "count"}}}},
                     {"rows", fates}});
-  if (outcome.found.empty()) return {{"title", problem.config.name}, {"panels", panels}};
+  if (outcome.found.empty()) return {{"title", problem.config().name}, {"panels", panels}};
   Json rows = Json::array();
   for (const Found& one : outcome.found) {
     if (rows.size() >= kMostShown) break;
@@ -387,7 +387,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
     at = end + 1;
   }
   panels.push_back({{"kind", "text"}, {"title", "to paste"}, {"lines", lines}});
-  return {{"title", problem.config.name}, {"panels", panels}};
+  return {{"title", problem.config().name}, {"panels", panels}};
 }
 
 // Of all slices: each found candidate by one figure over another.
@@ -405,7 +405,7 @@ Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title
            {"y", ToNanoseconds(found[i].verdict.step)},
            {"name", ToString(answer.problem->program, SpaceOf(*answer.problem, found[i].candidate),
                              found[i].candidate)},
-           {"group", answer.problem->config.name},
+           {"group", answer.problem->config().name},
            {"marked", marked}});
     }
   }
@@ -440,14 +440,14 @@ absl::StatusOr<std::string> PageOf(const std::vector<SliceAnswer>& answers,
                                  }));
     frontier.push_back(ScatterOf(answers, "time over chips", {{"name", "chips"}, {"unit", "count"}},
                                  [](const SliceAnswer& a, const Found&) {
-                                   return static_cast<double>(a.problem->config.topology.chips());
+                                   return static_cast<double>(a.problem->config().topology.chips());
                                  }));
     if (options.price) {
       frontier.push_back(
           ScatterOf(answers, "time over price",
                     {{"name", fmt::format("price of {:.0f} steps", kSteps)}, {"unit", "number"}},
                     [&](const SliceAnswer& a, const Found& f) {
-                      return PriceOf(f.verdict.step, a.problem->config, *options.price);
+                      return PriceOf(f.verdict.step, a.problem->config(), *options.price);
                     }));
     }
   }

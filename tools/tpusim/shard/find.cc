@@ -4,20 +4,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "configs/status_macros.h"
 #include "sim/results/report/text.h"
+#include "tools/tpusim/find/judge.h"
+#include "tools/tpusim/find/key.h"
 #include "tools/tpusim/find/pool.h"
+#include "tools/tpusim/find/store.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/output/stopwatch.h"
 #include "tools/tpusim/pipeline/pipeline.h"
-#include "tools/tpusim/shard/judge.h"
-#include "tools/tpusim/shard/key.h"
-#include "tools/tpusim/find/store.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/search/forest.h"
 #include "workloads/search/rate_bound.h"
@@ -68,7 +69,7 @@ std::set<std::string> ConstrainedIn(const search::Variant& variant,
                                     const std::vector<sharding::StatedConstraint>& constraints) {
   std::set<std::string> constrained;
   if (constraints.empty()) return constrained;
-  const sharding::NamedValues values(variant.normalised);
+  const sharding::NamedValues values(*variant.source.normalised);
   for (const sharding::StatedConstraint& stated : constraints) {
     for (const std::string& pattern : stated.values) {
       for (const hlo::Instruction* value : values.Find(pattern)) constrained.insert(value->name());
@@ -90,10 +91,37 @@ absl::StatusOr<std::vector<sharding::MeshAxis>> MeshOf(const FindProblem& proble
   };
   if (!problem.options.axes.empty()) return error("--axes");
   if (!stated.empty() && stated != own.axes) return error("--mesh");
-  if (own.size() != problem.config.devices()) {
-    return error(fmt::format("{} has {} devices", problem.config.name, problem.config.devices()));
+  if (own.size() != problem.config().devices()) {
+    return error(fmt::format("{} has {} devices", problem.config().name, problem.config().devices()));
   }
   return own.axes;
+}
+
+// Returns what tells a candidate apart in a store.
+std::string KeyOf(const FindProblem& problem, const Candidate& candidate) {
+  return StatementsKey(search::StatementsOf(SpaceOf(problem, candidate), candidate),
+                       VariantOf(problem, candidate));
+}
+
+// Judges a variant of the program as `stated` has it.
+absl::StatusOr<Verdict> Judged(const FindProblem& problem, size_t variant,
+                               compiler::CompileOptions stated, Picoseconds cutoff, Judge& judge) {
+  // What is donated is written down later than the program is identified.
+  const bool donated = problem.program.variants[variant].donated;
+  stated.stated.donate = stated.stated.donate || donated;
+  stated.verify_passes = false;
+  const absl::StatusOr<Verdict> verdict = judge.Of({.source = problem.sources[variant],
+                                                    .machine = problem.machine,
+                                                    .flags = problem.options.program,
+                                                    .options = stated,
+                                                    .key = donated ? " donated" : "",
+                                                    .simulation = &problem.simulation,
+                                                    .bounds = true,
+                                                    .cutoff = cutoff});
+  if (verdict.ok() || absl::IsInternal(verdict.status())) return verdict;
+  Verdict impossible;
+  impossible.why = Message(verdict.status());
+  return impossible;
 }
 
 class Search {
@@ -151,29 +179,23 @@ class Search {
   }
 
   static BranchAndBound::Options GoalOf(const FindProblem& problem) {
-    return {problem.options.gap, target::Target(problem.config).Usable(hlo::kHbmSpace),
+    return {problem.options.gap, target::Target(problem.config()).Usable(hlo::kHbmSpace),
             problem.options.all};
   }
 
   // In a worker.
   absl::StatusOr<std::string> Answer(const std::string& question) {
-    if (judge_ == nullptr) {
-      judge_ = std::make_unique<Judge>(problem_.program, problem_.config,
-                                       problem_.compiled_for ? &*problem_.compiled_for : nullptr,
-                                       problem_.compile, problem_.simulation);
-    }
     if (question == kAsItIs) {
-      ASSIGN_OR_RETURN(const Verdict verdict, judge_->AsItIs());
+      ASSIGN_OR_RETURN(const Verdict verdict, VerdictOnProgram(problem_, judge_));
       return ToText(verdict);
     }
     const auto [candidate, cutoff] = CandidateOf(question);
-    ASSIGN_OR_RETURN(const Verdict verdict,
-                     judge_->Of(SpaceOf(problem_, candidate), candidate, cutoff));
+    ASSIGN_OR_RETURN(const Verdict verdict, VerdictOn(problem_, candidate, cutoff, judge_));
     return ToText(verdict);
   }
 
   absl::Status AskForProgramAsItIs() {
-    const bool same_devices = problem_.program.mesh.size() == problem_.config.devices();
+    const bool same_devices = problem_.program.mesh.size() == problem_.config().devices();
     if (!same_devices || !problem_.compile.mesh.empty()) return absl::OkStatus();
     as_it_is_ = tag_++;
     return workers_.Ask(as_it_is_, kAsItIs);
@@ -184,7 +206,7 @@ class Search {
       const std::optional<Candidate> next = tree_.Next();
       if (!next) break;
       if (store_) {
-        const std::string statements = StatementsKey(problem_, *next);
+        const std::string statements = KeyOf(problem_, *next);
         const std::optional<Verdict> known = store_->Find(statements);
         if (known && !tree_.Believes(*next, *known)) {
           store_->Reject(statements);
@@ -224,7 +246,7 @@ class Search {
     RETURN_IF_ERROR(tree_.Tell(candidate, verdict));
     // What it is equal to may not be a candidate of the next search.
     if (!store_ || verdict.equal) return absl::OkStatus();
-    store_->Add(StatementsKey(problem_, candidate),
+    store_->Add(KeyOf(problem_, candidate),
                 ToString(problem_.program, SpaceOf(problem_, candidate), candidate), verdict);
     return absl::OkStatus();
   }
@@ -253,7 +275,7 @@ class Search {
   const std::unique_ptr<VerdictStore> store_;   // null: none
   const std::vector<search::RateBound> rates_;  // by variant
   search::Forest tree_;
-  std::unique_ptr<Judge> judge_;
+  Judge judge_;  // of a worker
   Pool workers_;
   const std::vector<Candidate> own_;  // what the program itself says; a mesh has one at least
   const Stopwatch clock_;
@@ -290,10 +312,8 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   auto problem = std::make_unique<FindProblem>();
   problem->options = options;
   ASSIGN_OR_RETURN(const std::string slice, SliceOf(options.workload, options.config));
-  ASSIGN_OR_RETURN(problem->config, configs::LoadConfig(slice, options.program.overrides));
-  ASSIGN_OR_RETURN(problem->compiled_for,
-                   CompiledFor(slice, options.program.overrides, options.program, problem->config));
-  ASSIGN_OR_RETURN(problem->simulation, SimulationOptionsOf(problem->config, options.machine));
+  ASSIGN_OR_RETURN(problem->machine, MachineOf(slice, options.program));
+  ASSIGN_OR_RETURN(problem->simulation, SimulationOptionsOf(problem->config(), options.machine));
   problem->compile = CompileOptionsOf(options.program);
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
   const std::string& named = imported.workload.name();
@@ -302,22 +322,40 @@ absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& option
   variants.remat = problem->compile.remat;
   variants.may_donate = options.may_donate && !options.program.donate;
   variants.constrainable = options.may_constrain;
-  ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config,
+  ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config(),
                                                        problem->compile.trip_counts, variants));
   search::SpaceOptions space;
-  space.devices = problem->config.devices();
+  space.devices = problem->config().devices();
   ASSIGN_OR_RETURN(space.mesh, MeshOf(*problem));
   space.axes = AxesOf(options, problem->program);
   space.keeps_constraints = options.keeps_constraints;
   ASSIGN_OR_RETURN(space.fixed, StatedDimsOf(options.fixed));
   ASSIGN_OR_RETURN(space.forbidden, StatedDimsOf(options.forbidden));
   for (const search::Variant& variant : problem->program.variants) {
+    problem->sources.push_back(
+        {.file = options.workload, .import = nullptr, .normalised = &variant.source});
     space.work = variant.work;
     space.constrained = ConstrainedIn(variant, problem->compile.constraints);
     ASSIGN_OR_RETURN(search::Space of_variant, search::Space::Of(variant.decisions, space));
     problem->spaces.push_back(std::move(of_variant));
   }
   return problem;
+}
+
+absl::StatusOr<Verdict> VerdictOn(const FindProblem& problem, const Candidate& candidate,
+                                  Picoseconds cutoff, Judge& judge) {
+  search::Statements statements = search::StatementsOf(SpaceOf(problem, candidate), candidate);
+  compiler::CompileOptions options = problem.compile;
+  options.mesh = std::move(statements.mesh);
+  options.arguments = std::move(statements.arguments);
+  options.constraints.insert(options.constraints.end(),
+                             std::make_move_iterator(statements.constraints.begin()),
+                             std::make_move_iterator(statements.constraints.end()));
+  return Judged(problem, static_cast<size_t>(candidate.variant), std::move(options), cutoff, judge);
+}
+
+absl::StatusOr<Verdict> VerdictOnProgram(const FindProblem& problem, Judge& judge) {
+  return Judged(problem, 0, problem.compile, Picoseconds(INT64_MAX), judge);
 }
 
 std::optional<Picoseconds> FindOutcome::shortest() const {
@@ -334,7 +372,9 @@ double FindOutcome::gap() const {
 absl::StatusOr<FindOutcome> Find(const FindProblem& problem) {
   std::unique_ptr<VerdictStore> store;
   if (!problem.options.store.empty()) {
-    ASSIGN_OR_RETURN(std::string search, SearchKey(problem));
+    ASSIGN_OR_RETURN(std::string search, QuestionKey(problem.options.workload, problem.machine,
+                                                      problem.options.program,
+                                                      problem.options.machine));
     ASSIGN_OR_RETURN(store, VerdictStore::Open(problem.options.store, std::move(search)));
   }
   return Search(problem, std::move(store)).Run();

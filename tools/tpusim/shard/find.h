@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "configs/config.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/command_line/program_flags.h"
+#include "tools/tpusim/find/judge.h"
+#include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/search/branch_and_bound.h"
 #include "workloads/search/program.h"
 #include "workloads/search/space.h"
@@ -37,13 +38,15 @@ struct FindOptions {
 // What there is to find it in. It does not move: its parts refer to each other.
 struct FindProblem {
   FindOptions options;
-  std::string name;        // of the program
-  configs::Config config;  // of the machine
-  std::optional<configs::Config> compiled_for;
+  std::string name;  // of the program
+  Machine machine;
   compiler::CompileOptions compile;
   sim::SimulationOptions simulation;
   search::Program program;
   std::vector<search::Space> spaces;  // by variant
+  std::vector<Source> sources;        // likewise
+
+  const configs::Config& config() const { return machine.config; }
 };
 const search::Space& SpaceOf(const FindProblem& problem, const search::Candidate& candidate);
 const search::Variant& VariantOf(const FindProblem& problem, const search::Candidate& candidate);
@@ -52,6 +55,14 @@ const search::Variant& VariantOf(const FindProblem& problem, const search::Candi
 std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& problem);
 // Errors: of the program, the slice, what is fixed or forbidden.
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options);
+
+// Returns the verdict on a candidate, or on the program as it is, if it is for as many devices.
+// What cannot be shorter than `cutoff` is not simulated to its end; what the compiler refuses is
+// impossible. Error: a bug of ours.
+absl::StatusOr<search::Verdict> VerdictOn(const FindProblem& problem,
+                                          const search::Candidate& candidate, Picoseconds cutoff,
+                                          Judge& judge);
+absl::StatusOr<search::Verdict> VerdictOnProgram(const FindProblem& problem, Judge& judge);
 
 struct FindOutcome {
   std::optional<search::Verdict> as_it_is;  // if it is for as many devices

@@ -21,6 +21,8 @@
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/find/pool.h"
+#include "tools/tpusim/find/variant_judge.h"
+#include "tools/tpusim/find/verdicts.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/buffers/fits.h"
@@ -41,18 +43,17 @@ struct AdviseFlags {
 // Changes that are smaller are none; of memory those from here on have a line.
 constexpr double kSmallestChange = 0.0005, kWorthALine = 0.01;
 
-absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant,
-                                 Session& session) {
-  ASSIGN_OR_RETURN(Outcome outcome,
-                   session.Ask(variant.config, variant.program, &flags.machine));
-  if (outcome.too_much.empty()) return outcome;
+VerdictOr Measured(const AdviseFlags& flags, const Variant& variant, VariantJudge& judge) {
+  ASSIGN_OR_RETURN(search::Verdict verdict,
+                   judge.Of(variant.config, variant.program, &flags.machine));
+  if (verdict.has_step()) return verdict;
   return UserError(
-      fmt::format("does not fit in HBM: it needs {}", results::BytesText(outcome.peak)));
+      fmt::format("does not fit in HBM: it needs {}", results::BytesText(verdict.peak)));
 }
 
 // As it comes: "275.5 us".
-std::string AdviceText(const absl::StatusOr<Outcome>& outcome) {
-  return outcome.ok() ? results::TimeText(*outcome->step) : OneLine(Message(outcome.status()));
+std::string AdviceText(const VerdictOr& verdict) {
+  return verdict.ok() ? results::TimeText(verdict->step) : OneLine(Message(verdict.status()));
 }
 
 // A variant that ran, and what it changes; negative is better.
@@ -74,10 +75,10 @@ class Advice {
   Advice(const Prepared& base, const results::Report& report, const Trials& trials)
       : name_(base.name), config_(base.config.name), base_(report), trials_(trials) {
     const auto number = [](auto quantity) { return static_cast<double>(quantity.value()); };
-    for (const auto& [variant, outcome] : trials.ran) {
-      rows_.push_back({variant, *outcome.step, outcome.peak,
-                       Change(number(base_.step_time), number(*outcome.step)),
-                       Change(number(base_.peak.hbm()), number(outcome.peak))});
+    for (const auto& [variant, verdict] : trials.ran) {
+      rows_.push_back({variant, verdict.step, verdict.peak,
+                       Change(number(base_.step_time), number(verdict.step)),
+                       Change(number(base_.peak.hbm()), number(verdict.peak))});
     }
     // What gains most comes first.
     std::ranges::stable_sort(rows_, {}, &Row::step_time);
@@ -171,18 +172,21 @@ class Advice {
   std::vector<Row> rows_;
 };
 
-// The program of the run, on machines with other speeds: `lower` makes it from the program that
-// the compiler has scheduled for the chip as it is.
-absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant,
-                                 const compiler::LowerFor& lower) {
+// Simulates the program of the run, which the compiler has scheduled for the chip as it is, on a
+// machine with other speeds.
+VerdictOr Measured(const AdviseFlags& flags, const Variant& variant,
+                   const compiler::ScheduledProgram& scheduled) {
   Prepared prepared;
   ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
-  ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
+  ASSIGN_OR_RETURN(prepared.compiled.program, scheduled.LowerFor(prepared.config));
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine));
-  return Outcome{.peak = simulated.report.peak.hbm(),
-                 .usable = simulated.report.usable.hbm(),
-                 .step = simulated.report.step_time,
-                 .simulated = true};
+  search::Verdict verdict;
+  verdict.kind = search::Verdict::Kind::kSimulated;
+  verdict.peak = simulated.report.peak.hbm();
+  verdict.usable = simulated.report.usable.hbm();
+  verdict.step = simulated.report.step_time;
+  verdict.simulated = true;
+  return verdict;
 }
 
 // Whether a variant changes no more than speeds.
@@ -211,9 +215,9 @@ absl::Status Advise(const AdviseFlags& flags) {
   if (!flags.config.empty()) {
     RETURN_IF_ERROR(configs::LoadConfig(flags.config, flags.program.overrides).status());
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                   Session::Of(flags.workload, flags.program));
-  ASSIGN_OR_RETURN(const std::string slice, session->SliceOf(flags.config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariantJudge> judge,
+                   VariantJudge::Of(flags.workload, flags.program));
+  ASSIGN_OR_RETURN(const std::string slice, judge->SliceOf(flags.config));
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(slice, flags.program.overrides));
   std::vector<Variant> speeds, others;
@@ -222,37 +226,36 @@ absl::Status Advise(const AdviseFlags& flags) {
     (only_speeds ? speeds : others).push_back(std::move(variant));
   }
   // Speeds are tried on the scheduled program, which is compiled once; all else is compiled anew.
-  std::vector<absl::StatusOr<Outcome>> outcomes;
-  compiler::CompileOptions options = CompileOptionsOf(flags.program);
-  options.scheduled = [&](const compiler::LowerFor& lower) {
-    outcomes = OutcomesOf(
-        QuestionsOf(speeds), [&](size_t i) { return Measured(flags, speeds[i], lower); },
+  std::vector<VerdictOr> verdicts;
+  const auto try_speeds = [&](const compiler::ScheduledProgram& scheduled) {
+    verdicts = VerdictsOn(
+        QuestionsOf(speeds), [&](size_t i) { return Measured(flags, speeds[i], scheduled); },
         AdviceText, flags.program);
   };
   const absl::StatusOr<Prepared> prepared =
-      session->Compiled(slice, flags.program, flags.machine, options);
+      judge->Compiled(slice, flags.program, flags.machine, try_speeds);
   if (buffers::NeededHbm(prepared.status())) {
     return AdviseMemory(
-        {slice, flags.top, flags.json, flags.program, flags.machine}, prepared.status(), *session);
+        {slice, flags.top, flags.json, flags.program, flags.machine}, prepared.status(), *judge);
   }
   RETURN_IF_ERROR(prepared.status());
   const Prepared& base = *prepared;
   ASSIGN_OR_RETURN(const results::Report report, ReportOf(base, flags.machine));
-  session->Know(report);
+  judge->Know(report);
   // What the user can change is tried before another chip, constraints first, and told behind it.
   std::vector<Variant> asked = ShardingVariants(report.reshard_sites, slice, flags.program);
   std::ranges::move(ProgramVariants(base, slice, flags.program), std::back_inserter(asked));
   const auto changeable = static_cast<std::ptrdiff_t>(asked.size());
   std::ranges::move(others, std::back_inserter(asked));
-  std::vector<absl::StatusOr<Outcome>> compiled = OutcomesOf(
-      QuestionsOf(asked), [&](size_t i) { return Measured(flags, asked[i], *session); },
+  std::vector<VerdictOr> compiled = VerdictsOn(
+      QuestionsOf(asked), [&](size_t i) { return Measured(flags, asked[i], *judge); },
       AdviceText, flags.program);
   std::rotate(asked.begin(), asked.begin() + changeable, asked.end());
   std::rotate(compiled.begin(), compiled.begin() + changeable, compiled.end());
-  std::ranges::move(compiled, std::back_inserter(outcomes));
+  std::ranges::move(compiled, std::back_inserter(verdicts));
   std::vector<Variant> variants = std::move(speeds);
   std::ranges::move(asked, std::back_inserter(variants));
-  ASSIGN_OR_RETURN(const Trials trials, TrialsOf(variants, outcomes));
+  ASSIGN_OR_RETURN(const Trials trials, TrialsOf(variants, verdicts));
   const Advice advice(base, report, trials);
   if (flags.json) return PrintResult(results::JsonText(advice.ToJson()));
   RETURN_IF_ERROR(PrintResult(advice.Text(flags.top)));

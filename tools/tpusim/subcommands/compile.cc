@@ -85,26 +85,40 @@ std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
   return bytes;
 }
 
-std::string Text(const compiler::CompileResult& result, Stage stage,
-                 const hlo::PrintOptions& print) {
-  switch (stage) {
-    case Stage::kNames:
-    case Stage::kDecisions:
-    case Stage::kSharded:
-      return result.sharded_text;
-    case Stage::kPartitioned:
-      return hlo::ToString(*result.partitioned, print);
-    case Stage::kOptimized:
-    case Stage::kSchedule:
-    case Stage::kExecutable:
-      return hlo::ToString(*result.optimized, print);
-    case Stage::kStreams:
-      return isa::Disassemble(result.program);
+// Whether the stage is one of those before a program is partitioned, which are text.
+bool IsSharding(Stage stage) { return stage < Stage::kPartitioned; }
+
+// Returns the text of a stage before partitioning.
+absl::StatusOr<std::string> ShardingText(const CompileFlags& flags,
+                                         const compiler::CompileOptions& options,
+                                         hlo::ImportedWorkload imported) {
+  if (flags.emit == Stage::kNames) return compiler::NamesText(imported);
+  ASSIGN_OR_RETURN(compiler::NormalisedProgram program,
+                   compiler::Normalise(std::move(imported), options.remat));
+  if (flags.emit == Stage::kDecisions) {
+    const std::pair<bool, const char*> given[] = {{!options.mesh.empty(), "--mesh"},
+                                                  {!options.arguments.empty(), "--shard"},
+                                                  {!options.constraints.empty(), "--constrain"}};
+    for (const auto& [is_given, option] : given) {
+      if (!is_given) continue;
+      return UserError(fmt::format(
+          "{}: what there is to decide does not depend on it; leave it out, or --emit sharded",
+          option));
+    }
+    return compiler::DecisionsText(program);
   }
-  TPUSIM_CHECK(false, "a stage without text");
+  ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
+                   compiler::State(std::move(program), options));
+  return sharding::ToString(sharded);
 }
 
-std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
+std::string Text(const compiler::CompileResult& result, Stage stage,
+                 const hlo::PrintOptions& print) {
+  return stage == Stage::kStreams ? isa::Disassemble(result.program)
+                                  : hlo::ToString(*result.module, print);
+}
+
+std::string AsJson(const CompileFlags& flags, const Prepared& prepared, const std::string& text) {
   using Json = nlohmann::ordered_json;
   const compiler::CompileResult& compiled = prepared.compiled;
   std::string stage;
@@ -117,7 +131,7 @@ std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
   json.update(Json{{"workload", prepared.name},
                    {"config", prepared.config.name},
                    {"stage", stage},
-                   {"text", Text(compiled, flags.emit, {flags.large_constants})},
+                   {"text", text},
                    {"dumps", std::move(dumps)},
                    {"passes", PassRunsJson(compiled.pass_runs)},
                    {"warnings", WarningsOf(prepared)}});
@@ -137,30 +151,39 @@ absl::Status Compile(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
   options.dump_after = flags.dump_after;
-  options.until = flags.emit;
   options.print.large_constants = flags.large_constants;
   // A dump needs its pass to run, whatever else is asked for.
   const bool asks = !flags.dump_after.empty() || !flags.program.explain.empty();
-  if (asks) {
-    options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
+  ASSIGN_OR_RETURN(const Source source, SourceOf(flags.workload));
+  Prepared prepared;
+  std::string stage_text;
+  if (IsSharding(flags.emit)) {
+    ASSIGN_OR_RETURN(Opened opened, Open(source, flags.config, flags.program));
+    prepared.name = opened.name;
+    prepared.config = opened.machine.config;
+    ASSIGN_OR_RETURN(stage_text, ShardingText(flags, options, std::move(opened.imported)));
+  } else {
+    const Stage last =
+        asks ? std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule)
+             : flags.emit;
+    compiler::Session session;
+    ASSIGN_OR_RETURN(prepared, Prepare(source, flags.config, flags.program, options, session,
+                                       Until(last)));
+    if (!binary) stage_text = Text(prepared.compiled, flags.emit, options.print);
   }
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(flags.workload, flags.config, flags.program, options));
-  if (flags.json) return PrintResult(AsJson(flags, prepared));
+  if (flags.json) return PrintResult(AsJson(flags, prepared, stage_text));
 
   std::string bytes;
   for (const auto& [what, text] : prepared.compiled.dumps) {
     bytes += fmt::format("// {}\n{}\n", what, text);
   }
   if (flags.emit_given || !asks) {
-    const compiler::CompileResult& compiled = prepared.compiled;
     if (binary) {
-      const hlo::Module& module =
-          flags.emit == Stage::kPartitioned ? *compiled.partitioned : *compiled.optimized;
+      const hlo::Module& module = *prepared.compiled.module;
       RETURN_IF_ERROR(hlo::CheckConstantsHaveValues(module));
       bytes = Serialized(module, prepared);
     } else {
-      bytes += Text(compiled, flags.emit, options.print);
+      bytes += stage_text;
       if (!bytes.ends_with('\n')) bytes += '\n';
     }
   }

@@ -16,7 +16,8 @@
 #include "tools/tpusim/command_line/help.h"
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/find/holding_slices.h"
-#include "tools/tpusim/find/outcomes.h"
+#include "tools/tpusim/find/variant_judge.h"
+#include "tools/tpusim/find/verdicts.h"
 #include "tools/tpusim/output/console.h"
 
 namespace tpusim::tools {
@@ -41,18 +42,22 @@ absl::Status CheckKnownChips(const std::vector<std::string>& chips) {
   return absl::OkStatus();
 }
 
+bool Fits(const search::Verdict& verdict) {
+  return verdict.kind == search::Verdict::Kind::kFits;
+}
+
 // As it comes: "fits, peak 3.200 GiB of 15.75 GiB".
-std::string FitText(const absl::StatusOr<Outcome>& outcome) {
-  if (!outcome.ok()) return "no: " + OneLine(Message(outcome.status()));
-  return fmt::format("{}, peak {} of {}", outcome->too_much.empty() ? "fits" : "no",
-                     results::BytesText(outcome->peak), results::BytesText(outcome->usable));
+std::string FitText(const VerdictOr& verdict) {
+  if (!verdict.ok()) return "no: " + OneLine(Message(verdict.status()));
+  return fmt::format("{}, peak {} of {}", Fits(*verdict) ? "fits" : "no",
+                     results::BytesText(verdict->peak), results::BytesText(verdict->usable));
 }
 
 absl::Status Fit(const FitFlags& flags) {
   RETURN_IF_ERROR(CheckKnownChips(flags.chips));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                   Session::Of(flags.workload, flags.program));
-  const int64_t partitions = session->partitions();
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariantJudge> judge,
+                   VariantJudge::Of(flags.workload, flags.program));
+  const int64_t partitions = judge->partitions();
   ASSIGN_OR_RETURN(const std::vector<HoldingSlice> candidates,
                    HoldingSlices(partitions, flags.chips, flags.larger));
   if (candidates.empty()) {
@@ -62,10 +67,10 @@ absl::Status Fit(const FitFlags& flags) {
   std::vector<Question> questions;
   for (const HoldingSlice& c : candidates) questions.push_back({.name = c.config, .kin = c.chip});
   const auto peak_on = [&](size_t i) {
-    return session->Ask(candidates[i].config, flags.program, /*machine=*/nullptr);
+    return judge->Of(candidates[i].config, flags.program, /*machine=*/nullptr);
   };
-  const std::vector<absl::StatusOr<Outcome>> peaks =
-      OutcomesOf(questions, peak_on, FitText, flags.program);
+  const std::vector<VerdictOr> peaks =
+      VerdictsOn(questions, peak_on, FitText, flags.program);
   std::vector<std::vector<std::string>> table = {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
@@ -81,10 +86,9 @@ absl::Status Fit(const FitFlags& flags) {
       table.push_back({c.config, fmt::format("{}", c.devices), "", "", "", "no: " + reason});
     } else {
       const Bytes needed = peaks[i]->peak, usable = peaks[i]->usable;
-      const std::string& too_much = peaks[i]->too_much;
-      const bool fits = too_much.empty();
+      const bool fits = Fits(*peaks[i]);
       row["fits"] = fits;
-      if (!fits) row["reason"] = OneLine(too_much);
+      if (!fits) row["reason"] = OneLine(peaks[i]->why);
       row["peak_hbm_bytes"] = needed.value();
       row["usable_hbm_bytes"] = usable.value();
       table.push_back({c.config, fmt::format("{}", c.devices), results::BytesText(needed),

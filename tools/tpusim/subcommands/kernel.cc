@@ -227,10 +227,8 @@ absl::Status PrintKernel(const KernelFlags& flags) {
   if (flags.body) {
     return PrintKernelBodies(flags.workload, flags.config, flags.name, flags.program, flags.json);
   }
-  compiler::CompileOptions options = CompileOptionsOf(flags.program);
-  options.until = compiler::Stage::kStreams;
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(flags.workload, flags.config, flags.program, options));
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
+                                                    CompileOptionsOf(flags.program)));
   const configs::ChipParams& chip = prepared.config.chip;
   ASSIGN_OR_RETURN(const std::vector<NamedKernel> kernels,
                    Matching(KernelsOf(prepared.compiled.program), flags.name, chip));

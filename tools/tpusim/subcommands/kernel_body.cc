@@ -116,13 +116,15 @@ std::string TextOf(const BodyPrice& body) {
 
 absl::Status PrintKernelBodies(const std::string& workload, const std::string& config,
                                const std::string& name, const ProgramFlags& flags, bool json) {
-  compiler::CompileOptions options = CompileOptionsOf(flags);
-  options.until = compiler::Stage::kPartitioned;
-  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, config, flags, options));
+  ASSIGN_OR_RETURN(const Source source, SourceOf(workload));
+  compiler::Session session;
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(source, config, flags, CompileOptionsOf(flags), session,
+                           Until(compiler::Stage::kPartitioned)));
   std::string text;
   std::vector<std::string> names;
   Json list = Json::array();
-  for (const BodyPrice& body : kernels::BodyPrices(*prepared.compiled.partitioned,
+  for (const BodyPrice& body : kernels::BodyPrices(*prepared.compiled.module,
                                                    prepared.compiled.workload.num_partitions(),
                                                    target::Target(prepared.config))) {
     names.push_back(body.call->name());

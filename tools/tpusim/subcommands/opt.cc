@@ -69,6 +69,8 @@ absl::Status Opt(const OptFlags& flags) {
   const compiler::CompileOptions stated = CompileOptionsOf(flags.program);
   options.trip_counts = stated.trip_counts;
   options.stated = stated.stated;
+  options.device_order = stated.device_order;
+  options.algorithms = stated.algorithms;
   const auto& memories = imported.workload.argument_memory_kinds();
   options.stated.argument_memories.assign(memories.begin(), memories.end());
   options.stated.partitions = imported.workload.num_partitions() > 0
@@ -87,10 +89,12 @@ absl::Status Opt(const OptFlags& flags) {
     text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module, kWhole));
   };
   options.costs = StatedCostsOf(flags.program);
-  const auto replay = [&](passes::PassWatch& watch, tpusim::Workload& workload) -> absl::Status {
+  const auto replay = [&](passes::PassWatch& watch, BrokenPass::Compiled& what) -> absl::Status {
     ASSIGN_OR_RETURN(const hlo::ImportedWorkload again, source.import());
-    workload = again.workload;
-    workload.set_num_partitions(options.stated.partitions);
+    ASSIGN_OR_RETURN(compiler::DevicePlacement placement,
+                     compiler::PlacementOf(config, options));
+    what.partitions = options.stated.partitions;
+    what.device_of_partition = std::move(placement.device_of_partition);
     compiler::OptimizeOptions until = options;
     until.pipeline.watch = &watch;
     until.pipeline.after_pass = nullptr;
@@ -158,6 +162,7 @@ Command AddOpt(CLI::App& parent) {
   app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
       ->excludes(output);
   AddPassFlags(*app, flags->program);
+  AddPlacementFlags(*app, flags->program);
   AddCostFlag(*app, flags->program);
   AddExamples(
       *app,

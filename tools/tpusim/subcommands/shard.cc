@@ -130,7 +130,7 @@ absl::Status Shard(const ShardFlags& flags) {
   const bool prints = report != results::kStdout && !flags.find.program.quiet;
   std::vector<SliceAnswer> answers;
   for (const auto& problem : problems) {
-    if (!flags.find.program.quiet) PrintWarnings(problem->config.warnings);
+    if (!flags.find.program.quiet) PrintWarnings(problem->config().warnings);
     SliceAnswer& answer = answers.emplace_back();
     answer.problem = problem.get();
     ASSIGN_OR_RETURN(answer.outcome, Find(*problem));
@@ -142,7 +142,7 @@ absl::Status Shard(const ShardFlags& flags) {
   };
   if (std::ranges::none_of(answers, has_step)) {
     return UserError(
-        fmt::format("{}: {}", answers[0].problem->config.name, NothingFound(answers[0])));
+        fmt::format("{}: {}", answers[0].problem->config().name, NothingFound(answers[0])));
   }
   const AnswerOptions options{flags.price, flags.top, ResultColumns(), WordsOfRun()};
   if (!report.empty()) {

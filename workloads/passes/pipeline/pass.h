@@ -70,6 +70,9 @@ struct Pass {
   std::vector<PassOption> options = {};
   // The pass forgets itself what of the facts its changes make untrue.
   bool keeps_facts = false;
+  // The pass marks where kernels begin: before it arrays have no layouts, and what is multiplied
+  // and exchanged is known; it and those after it make kernels of that.
+  bool begins_kernels = false;
 };
 
 }  // namespace tpusim::passes

@@ -41,8 +41,8 @@ using Pipeline = std::vector<PipelineStep>;
 Pipeline WithAnnotations(Pipeline pipeline);
 // The steps of one phase, in order.
 Pipeline StepsOf(const Pipeline& pipeline, Phase phase);
-// How many steps come before the first with this pass; all: none has it.
-size_t StepsBefore(const Pipeline& pipeline, std::string_view pass);
+// Returns how many steps come before the first with a pass that begins kernels; all if none does.
+size_t StepsBeforeKernels(const Pipeline& pipeline);
 // Error: one of `named`, as `option` has them, does not run.
 absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
                         const Pipeline& pipeline);

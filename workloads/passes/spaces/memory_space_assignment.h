@@ -12,7 +12,7 @@
 // Arrays that the program itself puts there (S(1) or S(3) in their layouts) stay, take their room
 // from their making to their last reader, and the rest is assigned around them. (A module that
 // comes scheduled was compiled: it keeps all of its places, and this pass is not run,
-// compiler/compile.cc.)
+// compiler/session.cc.)
 #ifndef TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 

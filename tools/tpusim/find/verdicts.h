@@ -1,0 +1,33 @@
+// Verdicts on many variants of a run, or on many slices, from workers that keep what they learn.
+#ifndef TPUSIM_TOOLS_TPUSIM_FIND_VERDICTS_H_
+#define TPUSIM_TOOLS_TPUSIM_FIND_VERDICTS_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/tpusim/command_line/program_flags.h"
+#include "workloads/search/branch_and_bound.h"
+
+namespace tpusim::tools {
+
+using VerdictOr = absl::StatusOr<search::Verdict>;
+
+// What one worker is asked.
+struct Question {
+  std::string name;
+  std::string kin = {};  // a worker that has answered one of them knows most about the others
+};
+
+// Asks workers for the verdict on each question, by its number, and returns them in the order of
+// the questions; the first are asked first. Says on stderr what comes: `text` behind the name.
+std::vector<VerdictOr> VerdictsOn(const std::vector<Question>& questions,
+                                  const std::function<VerdictOr(size_t)>& judge,
+                                  const std::function<std::string(const VerdictOr&)>& text,
+                                  const ProgramFlags& flags);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_FIND_VERDICTS_H_
