@@ -107,7 +107,8 @@ std::string NearestOption(const CLI::App& app, const std::vector<std::string>& a
   return "";
 }
 
-// What is neither a file nor a subcommand, but nearly one of these: that one, else "".
+// Returns the subcommand that a name which is neither one nor a file nearly is; "" if there is
+// none.
 std::string MisspeltCommand(const std::string& name, const std::vector<Command>& commands) {
   std::error_code error;
   if (name.starts_with("-") || std::filesystem::exists(name, error)) return "";

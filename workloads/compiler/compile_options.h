@@ -1,4 +1,4 @@
-// What is said of a program to the compiler, beside the program and the slice.
+// Statements about a program to the compiler, beside the program and the slice.
 #ifndef TPUSIM_WORKLOADS_COMPILER_COMPILE_OPTIONS_H_
 #define TPUSIM_WORKLOADS_COMPILER_COMPILE_OPTIONS_H_
 

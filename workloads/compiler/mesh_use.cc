@@ -39,7 +39,7 @@ class UsedAxes {
     for (const sharding::DimSharding& dim : sharding.dims) Add(dim.axes);
     Add(sharding.unreduced);
   }
-  // What partitions exchange: the axes along which they are apart.
+  // Adds an exchange between partitions: they use the axes along which they are apart.
   void Add(int64_t a, int64_t b) {
     if (a < 0 || b < 0 || std::max(a, b) >= mesh_.size()) return;
     int64_t at = position_of_[static_cast<size_t>(a)], other = position_of_[static_cast<size_t>(b)];

@@ -1,4 +1,4 @@
-// What the compiler as a whole assumes and warns of (configs/record.h).
+// Assumptions and warnings of the compiler as a whole (configs/record.h).
 #ifndef TPUSIM_WORKLOADS_COMPILER_REASONS_H_
 #define TPUSIM_WORKLOADS_COMPILER_REASONS_H_
 
@@ -6,7 +6,7 @@
 
 namespace tpusim::compiler::reasons {
 
-// How often loops run.
+// Trip counts of loops.
 inline constexpr Reason kLoopStated{"trip-counts.stated", Action::kAssumed,
                                     "{loop} runs {count} times, as stated"};
 inline constexpr Reason kLoopMost{
@@ -17,7 +17,7 @@ inline constexpr Reason kLoopAssumed{"trip-counts.assumed", Action::kAssumed,
 inline constexpr Reason kTripCountUnused{"trip-counts.no-effect", Action::kWarned,
                                          "trip count {subject}={count} has no effect: {why}"};
 
-// What of the slice and of its mesh is left unused.
+// Devices and axes of the mesh that are left unused.
 inline constexpr Reason kDevicesIdle{
     "mesh.devices-idle", Action::kWarned,
     "{idle} of the {devices} devices of {subject} are idle: the program has {partitions}"};

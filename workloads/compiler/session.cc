@@ -46,7 +46,8 @@ void Append(const std::vector<Record>& more, std::vector<Record>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// Removes shardings of whole arrays, which XLA's partitioner leaves on the parameters of one device.
+// Removes shardings of whole arrays, which XLA's partitioner leaves on the parameters of one
+// device.
 void ClearShardings(hlo::Module& module) {
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {

@@ -65,13 +65,13 @@ absl::StatusOr<std::string> NamesText(const hlo::ImportedWorkload& imported);
 // Lists what there is to decide about the shardings of a program. Error: it came partitioned.
 absl::StatusOr<std::string> DecisionsText(const NormalisedProgram& program);
 
-// What is known of a program beside its module; every stage adds to it.
+// A module with all that is known beside it; every stage adds to it.
 struct CompileResult {
   std::unique_ptr<hlo::Module> module;  // as the latest stage leaves it
   isa::PodProgram program;              // from Lower on
   isa::PlacesOfOps op_places;           // likewise, where that is asked
   bool by_tpu_compiler = false;         // the TPU compiler wrote the module
-  // What the program said beside its module, with mesh and partitions from Partition on.
+  // The program's own statements beside its module, with mesh and partitions from Partition on.
   tpusim::Workload workload;
   sharding::Mesh mesh;                       // no axes: the program names none
   bool mesh_is_free = false;                 // it could be another (no shard_map)
@@ -151,7 +151,7 @@ class SimplifiedProgram : public CompileStage {
   friend class PartitionedProgram;
 };
 
-// What each device runs, before any pass, and which device runs which partition.
+// The program of one device, before any pass, and the device that runs each partition.
 class PartitionedProgram : public CompileStage {
  public:
   // Returns the devices of another slice that would run the partitions. Errors: as PlacePartitions.
@@ -172,7 +172,8 @@ absl::StatusOr<sharding::ShardedModule> State(NormalisedProgram program,
 class Session {
  public:
   // States and partitions a program for a slice. Errors: as State; more partitions than the slice
-  // has devices; options that state shardings of a program that came partitioned; an unknown pass in `passes`, `dump_after` or `explain`.
+  // has devices; options that state shardings of a program that came partitioned; an unknown pass
+  // in `passes`, `dump_after` or `explain`.
   absl::StatusOr<PartitionedProgram> Partition(NormalisedProgram program,
                                                const CompileOptions& options,
                                                const configs::Config& slice, bool reasons = true);

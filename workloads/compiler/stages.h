@@ -1,4 +1,4 @@
-// What the compiler as a whole does beside passes: who runs which partition, what of a slice is
+// Steps of the compiler beside passes: it places partitions on devices, finds what of a slice is
 // unused, what a program leaves open, and its form for other backends.
 #ifndef TPUSIM_WORKLOADS_COMPILER_STAGES_H_
 #define TPUSIM_WORKLOADS_COMPILER_STAGES_H_
@@ -20,7 +20,7 @@
 
 namespace tpusim::compiler {
 
-// Which device of the slice runs which partition.
+// The device of the slice that runs each partition.
 //
 // In order of precedence: what --device-order says, the coordinates that the
 // exporter wrote into the workload, JAX's own order for the program's mesh on
@@ -42,7 +42,7 @@ absl::StatusOr<DevicePlacement> PlacePartitions(const tpusim::Workload& workload
                                                 const configs::Config& config,
                                                 const std::string& option);
 
-// What of the slice and of its mesh a program leaves unused.
+// Finds devices of the slice and axes of the mesh that a program leaves unused.
 //
 // Devices that no partition runs on do nothing; devices along an axis of the mesh over which no
 // value is split, reduced or exchanged all do the same. Both are what was meant at times, and a
@@ -56,7 +56,7 @@ std::vector<sharding::MeshAxis> UnusedAxes(const sharding::ShardedModule& sharde
 std::vector<Record> UnusedParts(const sharding::ShardedModule& sharded,
                                 const configs::Config& config);
 
-// What a program leaves open: trip counts and costs of kernels that depend on data.
+// Checks that nothing is left open: trip counts and costs of kernels that depend on data.
 //
 // One error names all of them with the options that state them, so that a program with
 // ten such loops does not take ten runs to find out.

@@ -1,4 +1,4 @@
-// How often each loop runs whose length the program does not tell.
+// Trip counts of loops whose length the program does not tell.
 //
 // The count of a `while` is, in this order: an override for it by name, what its
 // own text tells (hlo::TripCount), an override by a glob. A glob such as '*=4' is
@@ -37,8 +37,8 @@ class TripCounts {
  public:
   TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides);
 
-  // Of a loop, or the sweeps of an Eigh call. Error: nothing states the count, it depends on
-  // data and none is assumed; names the option.
+  // Returns the count of a loop, or the sweeps of an Eigh call. Error: nothing states it, it
+  // depends on data and none is assumed; names the option.
   absl::StatusOr<int64_t> operator()(const hlo::Instruction& loop);
 
   // The count of a loop inside a kernel. nullopt: it is neither stated nor bounded.

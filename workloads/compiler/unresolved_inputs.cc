@@ -19,10 +19,11 @@ using hlo::Opcode;
 
 // So many are named; a list of hundreds does not help.
 constexpr size_t kMostNamed = 20;
-// Of loops inside kernels, so that the message fits a screen.
+// Loops inside kernels that are named, so that the message fits a screen.
 constexpr size_t kMostKernelLoops = 8;
 
-// What to state, what it is of, and the error if nothing else is open.
+// An input that is not resolved: what it is, the option that states it, and the error if it is
+// alone.
 struct Open {
   std::string what, option;
   absl::Status alone;

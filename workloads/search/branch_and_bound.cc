@@ -23,9 +23,11 @@ std::vector<std::vector<ConflictResolution>> Resolutions(const Space& space,
   if (active.empty()) return all;
   active.resize(std::min(active.size(), kMostConflicts));
   for (uint32_t bits = 0; bits < 1U << active.size(); ++bits) {
-    std::vector<ConflictResolution> resolution(space.conflicts().size(), ConflictResolution::kByPropagation);
+    std::vector<ConflictResolution> resolution(space.conflicts().size(),
+                                               ConflictResolution::kByPropagation);
     for (size_t i = 0; i < active.size(); ++i) {
-      resolution[active[i]] = (bits >> i & 1) != 0 ? ConflictResolution::kSecond : ConflictResolution::kFirst;
+      resolution[active[i]] =
+          (bits >> i & 1) != 0 ? ConflictResolution::kSecond : ConflictResolution::kFirst;
     }
     all.push_back(std::move(resolution));
   }
@@ -34,7 +36,8 @@ std::vector<std::vector<ConflictResolution>> Resolutions(const Space& space,
 
 }  // namespace
 
-// Of equal bounds the deeper one first: it ends sooner. Then what takes less memory.
+// Puts the deeper of equal bounds first, which ends sooner, and then the one that takes less
+// memory.
 bool BranchAndBound::Later::operator()(const Node& a, const Node& b) const {
   if (a.bound != b.bound) return a.bound > b.bound;
   if (a.axes.size() != b.axes.size()) return a.axes.size() < b.axes.size();

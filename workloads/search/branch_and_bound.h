@@ -5,13 +5,13 @@
 // branches on its next decision, and branches that are not possible, that cannot fit or that cannot
 // be shorter than what has been found are left out with all that is below them. If it is a
 // candidate it goes to the judge, who first compiles it, as far as it takes to see that it cannot
-// be shorter, or is another candidate in other words.
+// be shorter, or equals another candidate.
 //
 // Before that it takes what is suggested: candidates, and what is near to one, where one decision
 // is changed, then two. The sooner a short step is known, the more is left out.
 //
 // At any time no candidate is shorter than LowerBound(), of those that were left out and those that
-// wait. It has no processes and no clock: who drives it asks for candidates and tells verdicts.
+// wait. It has no processes and no clock: its caller asks for candidates and tells it verdicts.
 #ifndef TPUSIM_WORKLOADS_SEARCH_BRANCH_AND_BOUND_H_
 #define TPUSIM_WORKLOADS_SEARCH_BRANCH_AND_BOUND_H_
 
@@ -31,7 +31,7 @@
 
 namespace tpusim::search {
 
-// What a judge says of a program on a slice.
+// The answer of a judge about a program on a slice.
 struct Verdict {
   // Files keep the numbers.
   enum class Kind : uint8_t {
@@ -45,7 +45,7 @@ struct Verdict {
   Picoseconds bound{0}, step{0};
   Bytes peak{0}, usable{0};  // of HBM
   bool equal = false;        // another one was the same program on the same devices
-  // What was done to know it: compiled further than to what each device runs, simulated.
+  // The effort that it took: compiled further than to what each device runs, simulated.
   bool compiled = false, simulated = false;
   std::string program;  // equal for equal programs; "" = not known
   std::string why;
@@ -61,7 +61,7 @@ struct Tally {
   double rates = 0;       // by the bound of rates
   double judged = 0;      // given to the judge
   double waiting = 0;     // neither, when the search ended
-  // Of the judged, with resolutions of their conflicts:
+  // Counts of judged candidates, with resolutions of their conflicts.
   int64_t candidates = 0, bounded = 0, equal = 0, too_large = 0, refused = 0, simulated = 0;
 };
 
@@ -73,8 +73,8 @@ struct Found {
 class BranchAndBound {
  public:
   struct Options {
-    // Of the best step: what may be shorter by no more than that is not looked for. What is looked
-    // at is simulated if it can be shorter at all.
+    // A share of the best step: what may be shorter by less is not searched for. What is searched
+    // is simulated if it can be shorter at all.
     double gap = 0;
     Bytes usable{0};   // HBM that a program may take
     bool all = false;  // leave nothing out that is possible and might fit
@@ -82,15 +82,15 @@ class BranchAndBound {
   };
   BranchAndBound(const Space& space, const RateBound& rates, const Options& options);
 
-  // Such a step is known from elsewhere: only what is shorter is looked for.
+  // Makes a step known from elsewhere: only shorter ones are searched for.
   void Know(Picoseconds step);
-  // All that differ from it in one decision, or in the mesh, are judged before others; after them
+  // Puts all that differ from it in one decision, or in the mesh, before others; after them
   // those that differ in two of these.
   void SuggestNear(const Candidate& candidate);
-  // Is judged before all others, and so is what is near it.
+  // Puts it, and what is near it, before all others.
   void Suggest(const Candidate& candidate);
 
-  // What to judge next. Nothing: all is done, or verdicts are awaited (waiting() says how many).
+  // Returns the candidate to judge next. Nothing: all is done, or verdicts are awaited (awaited()).
   std::optional<Candidate> Next();
   // Whether a verdict that comes from elsewhere goes with the bounds of the candidate.
   bool Believes(const Candidate& candidate, const Verdict& verdict) const {
@@ -104,10 +104,10 @@ class BranchAndBound {
   // Verdicts that cannot be shorter than that need not be more exact.
   Picoseconds Cutoff() const;
   const std::optional<Found>& best() const { return best_; }
-  // Of every candidate of the space that fits.
+  // Returns the lower bound of every candidate of the space that fits.
   Picoseconds LowerBound() const;
   Tally tally() const;
-  // All that were simulated.
+  // Returns the candidates that were simulated.
   const std::vector<Found>& found() const { return found_; }
   // The least memory that anything took that did not fit.
   std::optional<Bytes> smallest_too_large() const { return smallest_too_large_; }
@@ -129,7 +129,7 @@ class BranchAndBound {
   void Branch(const Node& node);
   // Whether it is a choice of the space that might fit and be shorter than what is known.
   bool Promises(size_t mesh, const std::vector<AxisSet>& axes) const;
-  // What differs from `center_` in two decisions, or in the mesh and one.
+  // Finds choices that differ from `center_` in two decisions, or in the mesh and one.
   void FindPairs();
   // Adds it to what waits, or counts it as left out.
   void Admit(Node node);
@@ -138,7 +138,7 @@ class BranchAndBound {
   bool TooLong(Picoseconds bound) const;
   // So short may something be that is not looked at.
   void LeaveOut(Picoseconds bound);
-  // Of what was simulated.
+  // Error: a bound of a simulated candidate is above its step or its peak.
   absl::Status CheckBounds(const Candidate& candidate, const Verdict& verdict) const;
 
   const Space& space_;

@@ -27,7 +27,7 @@ using hlo::Instruction;
 // In seconds.
 struct Least {
   double serial = 0;
-  // Of collectives that go over the same links: those of one kind in the same groups.
+  // Seconds of collectives that use the same links: those of one kind in the same groups.
   std::map<std::string, double> links;
 
   void Add(const Least& other, double times) {
@@ -41,7 +41,7 @@ struct Least {
   }
 };
 
-// How far the passes have come.
+// The stage that the passes have reached.
 enum class Known { kOperations, kKernels };
 
 class Walk {

@@ -1,4 +1,4 @@
-// What no schedule of a compiled program can be shorter than.
+// Lower bounds of a compiled program in whatever order of execution.
 //
 // Once the passes that see no order are done, the program's kernels and collectives are known; what
 // is left to decide is their order, what lies in VMEM, and what runs beside what. One after the
@@ -28,7 +28,7 @@ namespace tpusim::search {
 absl::StatusOr<Picoseconds> CompiledBound(const hlo::Module& module, const target::Target& target,
                                           cost::ChipCostModel& costs);
 
-// The same of what the passes before `layout` leave.
+// Bounds a module before kernels begin (compiler::SimplifiedProgram).
 absl::StatusOr<Picoseconds> SimplifiedBound(const hlo::Module& module, const target::Target& target,
                                             cost::ChipCostModel& costs);
 

@@ -20,7 +20,7 @@ namespace tpusim::search {
 
 class Forest {
  public:
-  // Of each variant. All must live as long.
+  // Searches the spaces of all variants. All must live as long.
   Forest(const std::vector<Space>& spaces, const std::vector<RateBound>& rates,
          const BranchAndBound::Options& options);
 

@@ -1,4 +1,4 @@
-// What a product takes at least on the arrays of a device.
+// The least time of a matmul on the arrays of a device.
 #ifndef TPUSIM_WORKLOADS_SEARCH_MATRIX_TIME_H_
 #define TPUSIM_WORKLOADS_SEARCH_MATRIX_TIME_H_
 

@@ -22,7 +22,7 @@ StatedPolicy Stated(const std::string& name, Policy policy) {
   return {name, policy, fmt::format("{}={}", name, remat::ToString(policy))};
 }
 
-// All ways to give each name one of the policies.
+// Returns all ways to give each name one of the policies.
 std::vector<std::vector<StatedPolicy>> Combinations(const std::vector<NameUse>& names,
                                                     const std::vector<Policy>& policies) {
   std::vector<std::vector<StatedPolicy>> all = {{}};

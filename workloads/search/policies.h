@@ -1,4 +1,4 @@
-// Which rematerialisation policies are tried, of a program that computes named values again.
+// The rematerialisation policies that are tried for a program that computes named values again.
 //
 // Every name is computed again, saved or off-loaded. All combinations are tried where they are few;
 // else what is off-loaded is left out; and of many names the saved ones are those with the fewest

@@ -32,7 +32,7 @@ bool IsCounted(const Instruction& i) {
   return i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution;
 }
 
-// What becomes of a product has its metadata: the name goes there.
+// Writes names of products into their metadata, which what becomes of a product keeps.
 void NameProducts(hlo::Module& module) {
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
@@ -70,7 +70,7 @@ class Products {
   compiler::TripCounts& trips_;
 };
 
-// By dimension the names of the axes that the program says; empty where it says nothing.
+// Returns, by dimension, the names of axes that the program states; empty where it states none.
 std::vector<std::vector<std::string>> OwnAxesOf(const Instruction* argument,
                                                 const sharding::NormalisedModule& module) {
   std::vector<std::vector<std::string>> dims;
@@ -105,7 +105,7 @@ std::set<std::string> ProductsOfDevices(const sharding::NormalisedModule& normal
   return products;
 }
 
-// By argument, as Variant has it.
+// Returns Variant::read_seconds.
 std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
                                 compiler::TripCounts& trips, double bytes_per_second) {
   const std::vector<bool> whole =
@@ -120,11 +120,12 @@ std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWo
   return seconds;
 }
 
-// What is known of a variant once its module is.
+// Fills in what follows from the module of a variant.
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
                   const std::vector<std::string>& constrainable,
                   const hlo::ImportedWorkload& imported, Variant& variant) {
-  ASSIGN_OR_RETURN(variant.decisions, sharding::FindDecisions(*variant.source.normalised, constrainable));
+  ASSIGN_OR_RETURN(variant.decisions,
+                   sharding::FindDecisions(*variant.source.normalised, constrainable));
   const passes::PassContext context(target);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
   const std::unique_ptr<hlo::Module> module = variant.source.normalised->module->Clone();
@@ -154,7 +155,7 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
   return absl::OkStatus();
 }
 
-// What the program itself says.
+// Fills in what the program itself states.
 void Describe(const sharding::NormalisedModule& normalised, Program& program) {
   program.keeps_mesh = !normalised.manual_regions.empty();
   program.mesh = normalised.mesh.mesh;

@@ -1,4 +1,4 @@
-// What of a program every candidate shares: its variants, and of each what there is to decide and what
+// A program as all candidates share it: its variants, and of each what there is to decide and what
 // its products take on one device.
 //
 // A variant is the program with other statements than shardings: rematerialisation policies of its
@@ -40,9 +40,10 @@ struct Variant {
   compiler::NormalisedProgram source;     // that every candidate is compiled from
   sharding::Decisions decisions;
   std::vector<Product> products;
-  // By decision, the share of the time of all products that are split with it.
+  // The share of the time of all products that are split with a decision, by decision.
   std::vector<double> work;
-  // By argument, how long one device reads it from HBM; 0: not all of it, or not from there.
+  // Seconds that one device reads an argument from HBM, by argument; 0: not all of it, or not from
+  // there.
   std::vector<double> read_seconds;
 };
 
@@ -55,7 +56,7 @@ struct Program {
   hlo::ImportedWorkload imported;  // without its module
   sharding::Mesh mesh;             // the program's own; no axes: it has none
   bool keeps_mesh = false;         // it has a shard_map, whose shapes are for that mesh
-  // By argument, by dimension: the axes that the program itself says. Empty: it says nothing.
+  // The axes that the program itself states, by argument and dimension. Empty: it states none.
   std::vector<std::vector<std::vector<std::string>>> own;
   std::vector<Variant> variants;  // one at least
 };

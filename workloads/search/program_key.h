@@ -1,4 +1,4 @@
-// What tells partitioned programs apart.
+// The key that tells partitioned programs apart.
 #ifndef TPUSIM_WORKLOADS_SEARCH_PROGRAM_KEY_H_
 #define TPUSIM_WORKLOADS_SEARCH_PROGRAM_KEY_H_
 

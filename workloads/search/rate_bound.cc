@@ -55,7 +55,8 @@ RateBound::RateBound(const Program& program, const Space& space, size_t variant,
   }
   for (size_t n = 0; n < program.variants[variant].read_seconds.size(); ++n) {
     const double seconds = program.variants[variant].read_seconds[n];
-    if (seconds > 0) reads[reached(program.variants[variant].decisions.arguments[n].reach)] += seconds;
+    if (seconds <= 0) continue;
+    reads[reached(program.variants[variant].decisions.arguments[n].reach)] += seconds;
   }
   for (size_t n = 0; n < program.variants[variant].decisions.arguments.size(); ++n) {
     const sharding::DecidedArgument& argument = program.variants[variant].decisions.arguments[n];

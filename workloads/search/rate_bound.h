@@ -1,4 +1,4 @@
-// What no candidate below a partial choice can be shorter or smaller than, from rates alone.
+// Lower bounds of time and memory of all candidates below a partial choice, from rates alone.
 //
 // An axis of the mesh splits a product if it splits one of its dimensions; each splits one at most.
 // So a product takes at least its time on one device, divided by the sizes of all axes that could
@@ -21,12 +21,12 @@ namespace tpusim::search {
 
 class RateBound {
  public:
-  // Of a variant of the program. Both must live as long. `stated`: constraints beside those of
+  // Bounds a variant of the program. Both must live as long. `stated`: constraints beside those of
   // candidates, whose axes may split anything.
   RateBound(const Program& program, const Space& space, size_t variant = 0,
             const std::vector<sharding::StatedConstraint>& stated = {});
 
-  // Of all candidates on the mesh whose first decisions are these.
+  // Return the bounds of all candidates on the mesh whose first decisions are these.
   Picoseconds Time(size_t mesh, const std::vector<AxisSet>& decided) const;
   Bytes Memory(size_t mesh, const std::vector<AxisSet>& decided) const;
 

@@ -16,7 +16,7 @@ namespace {
 // Bits of `together_`.
 constexpr size_t kMostDecisions = 64;
 
-// All ways to write `devices` as a product of `sizes.size()` factors, in order.
+// Lists all ways to write `devices` as a product of `sizes.size()` factors, in order.
 void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
                const std::function<void(const std::vector<int64_t>&)>& visit) {
   if (axis + 1 == sizes.size()) {
@@ -31,8 +31,8 @@ void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
   }
 }
 
-// Those of the axes in every order. Axes of size 1 split nothing: meshes that differ only in where
-// they have them are one, and where names do not matter, meshes that differ only in names.
+// Returns meshes of the axes in every order. Axes of size 1 split nothing: meshes that differ only
+// in where they have them are one, and where names do not matter, meshes that differ only in names.
 std::vector<MeshAxes> MeshesOf(const SpaceOptions& options) {
   if (!options.mesh.empty()) return {options.mesh};
   const bool names_matter = options.keeps_constraints || !options.constrained.empty() ||
@@ -92,7 +92,7 @@ absl::Status CheckAxes(std::string_view option, const std::vector<StatedDim>& st
   return absl::OkStatus();
 }
 
-// Of `others`, the first decision about the same dimensions of arguments by name; -1: none is.
+// Returns the first of `others` about the same dimensions of arguments by name; -1: none is.
 int32_t LeaderOf(const sharding::Decisions& program, size_t decision,
                  const std::vector<int32_t>& others) {
   const std::vector<std::string>& names = program.all[decision].arguments;

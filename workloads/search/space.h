@@ -8,7 +8,7 @@
 //   resolutions  of a candidate's conflicts: by propagation, or by constraints that give the axis
 //                to the one or to the other decision, for the three with the most bytes
 //
-// Decisions with few bytes are none of the space. Those about arguments that go by the same name as
+// Decisions about few bytes are not searched. Those about arguments that go by the same name as
 // larger ones, such as the short tables of many, follow these: the same axes split them, as far as
 // they divide them. Others are left whole, but for the batch. A batch of a few rows has few bytes
 // beside the weights, and yet all work is done along it. So it is known by its work, whatever it is
@@ -40,7 +40,7 @@ namespace tpusim::search {
 
 // A set of axes of a mesh: bit i is axis i.
 using AxisSet = uint32_t;
-// Of a dimension of a named value: what splits it follows from the decisions.
+// A dimension of a named value that is split as the decisions have it.
 constexpr AxisSet kAsDecided = AxisSet{1} << 31;
 
 using MeshAxes = std::vector<sharding::MeshAxis>;
@@ -59,12 +59,12 @@ struct SpaceOptions {
   // Values for which constraints are stated beside: candidates state none.
   std::set<std::string> constrained;
   // Decisions with fewer bytes than this share of the largest one's, in all values and in
-  // arguments, are none of the space, unless they have this share of work.
+  // arguments, are not searched, unless they have this share of work.
   double least_share = sharding::kLeastShare;
   std::vector<double> work;  // by decision of the program (Variant::work); none: of no decision
 };
 
-// How a conflict of a candidate is resolved.
+// The resolution of a conflict: by propagation, or for the first or the second decision.
 enum class ConflictResolution : int8_t { kByPropagation, kFirst, kSecond };
 
 struct Candidate {
@@ -98,12 +98,12 @@ class Space {
 
   const sharding::Decisions& program() const { return *program_; }
   const std::vector<MeshAxes>& meshes() const { return meshes_; }
-  // Those of the program and, behind them, one for each dimension of a named value.
+  // Counts decisions of the program and, behind them, one for each dimension of a named value.
   size_t decisions() const { return decisions_.size() + named_.size(); }
   const std::vector<NamedDim>& named() const { return named_; }
   // The program's decision that decision `d` of the space is, if it is one of those.
   const sharding::Decision& Decision(size_t d) const { return program_->all[decisions_[d]]; }
-  // Of decision `d` of the space; null: it is one of the program's.
+  // Returns the dimension of decision `d` of the space; null: it is one of the program's.
   const NamedDim* Named(size_t d) const {
     return d < decisions_.size() ? nullptr : &named_[d - decisions_.size()];
   }
@@ -111,11 +111,11 @@ class Space {
   std::string NameOf(size_t d) const;
   // The space's number of a dimension of a named value; -1: nothing can split it.
   int32_t InSpace(const NamedDim& named) const;
-  // The space's number of a decision of the program; -1: it is none of the space.
+  // The space's number of a decision of the program; -1: it is not in the space.
   int32_t InSpace(int32_t decision) const { return decision < 0 ? -1 : in_space_[decision]; }
-  // Of that which it follows, of itself if it is one of the space; -1: it is left whole.
+  // Returns the one that it follows, itself if it is in the space; -1: it is left whole.
   int32_t Leader(int32_t decision) const { return decision < 0 ? -1 : leaders_[decision]; }
-  // Decisions of the program that axes of some mesh could split, and which are none of the space:
+  // Decisions of the program that axes of some mesh could split, and which are not in the space:
   // with -1, or the decision of the space that each follows.
   const std::vector<std::pair<int32_t, int32_t>>& left_out() const { return left_out_; }
   const std::vector<AxisSet>& Choices(size_t mesh, size_t d) const { return choices_[mesh][d]; }

@@ -1,4 +1,4 @@
-// What a user fixes or forbids: `--fix ARGUMENT=SPEC`, `--forbid ARGUMENT=SPEC`.
+// Shardings that a user fixes or forbids: `--fix ARGUMENT=SPEC`, `--forbid ARGUMENT=SPEC`.
 //
 //   --fix "params/*/up=P('data', 'model')"     both dimensions
 //   --fix "params/*/up=P(?, 'model')"          the second one; what the first is split by is open
@@ -31,14 +31,14 @@ struct StatedDims {
 // Error: a text of another form.
 absl::StatusOr<StatedDims> ParseStatedDims(std::string_view text);
 
-// Of one decision of the program.
+// A statement about one decision of the program.
 struct StatedDim {
   int32_t decision = -1;
   std::vector<std::string> axes;
   std::string text;
 };
 
-// What statements say of the program's decisions. Errors: no argument of that name, more
+// Returns what is stated of the program's decisions. Errors: no argument of that name, more
 // dimensions than it has; `option` is named. With --fix: two statements that differ.
 absl::StatusOr<std::vector<StatedDim>> DimsOf(std::string_view option,
                                               const std::vector<StatedDims>& stated,

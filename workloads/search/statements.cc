@@ -22,7 +22,7 @@ std::vector<std::string> NamesOf(const MeshAxes& mesh, AxisSet axes) {
   return names;
 }
 
-// What splits each dimension of an array where every axis splits one: the first that has it,
+// Deals axes to the dimensions of an array, where every axis splits one: the first that has it,
 // unless a conflict is resolved otherwise.
 class Dealt {
  public:
@@ -81,7 +81,7 @@ sharding::StatedConstraint Stated(const std::string& value, Dims dims) {
   return stated;
 }
 
-// Of these axes, those in front that divide `size` elements.
+// Returns those of the axes in front that divide `size` elements.
 AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
   AxisSet dividing = 0;
   for (size_t i = 0; i < mesh.size(); ++i) {
@@ -92,7 +92,7 @@ AxisSet Dividing(const MeshAxes& mesh, AxisSet axes, int64_t size) {
   return dividing;
 }
 
-// What is chosen for each dimension of a named value.
+// Returns the choice for each dimension of a named value.
 std::vector<AxisSet> ChosenFor(const Space& space, const Candidate& candidate, int32_t value) {
   std::vector<AxisSet> chosen;
   for (size_t d = 0; d < space.program().named[value].divisors.size(); ++d) {

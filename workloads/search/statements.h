@@ -1,4 +1,4 @@
-// What a candidate is to the compiler: --mesh, --shard and --constrain.
+// A candidate as statements to the compiler: --mesh, --shard and --constrain.
 //
 // Every argument is stated, also those that are whole, so that nothing of the program's own
 // shardings of arguments stays, and so are the constraints that it has, unless they are kept.
@@ -18,20 +18,20 @@ namespace tpusim::search {
 struct Statements {
   MeshAxes mesh;
   std::vector<sharding::StatedConstraint> arguments, constraints;
-  // Of each constraint, where in the program its values are made.
+  // The lines of the program that make the values of each constraint.
   std::vector<sharding::Place> places;
 };
 
 Statements StatementsOf(const Space& space, const Candidate& candidate);
 
-// What the program itself says of its arguments, on every mesh of the space of one of its variants, as
-// far as decisions can say it.
+// Returns what the program itself states of its arguments, on every mesh of the space of a variant,
+// as far as decisions can say it.
 std::vector<Candidate> OwnCandidates(const Space& space, const Program& program);
 
 // "P('data', None)": a PartitionSpec, without whole dimensions at its end.
 std::string SpecText(const std::vector<std::vector<std::string>>& dims);
 
-// All of a candidate in a line: what names it in a store and in messages.
+// Returns all of a candidate in a line, which names it in a store and in messages.
 std::string ToString(const Program& program, const Space& space, const Candidate& candidate);
 
 }  // namespace tpusim::search

@@ -53,7 +53,7 @@ class Finder {
   }
 
  private:
-  // A result of the program that is made, not handed on.
+  // A result of the program that is made, not forwarded.
   static bool IsResult(const Instruction& made, const Computation& computation) {
     if (&computation != made.parent()->parent()->entry()) return false;
     const Instruction* root = computation.root();

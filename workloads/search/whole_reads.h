@@ -16,7 +16,7 @@
 
 namespace tpusim::search {
 
-// By argument of the program. `trips` says how often a loop runs.
+// Returns by argument whether it is read whole. `trips` returns how often a loop runs.
 std::vector<bool> WholeReads(
     const hlo::Module& module,
     const std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>& trips);

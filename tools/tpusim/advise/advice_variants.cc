@@ -82,7 +82,7 @@ constexpr size_t kMostLayouts = 6;
 constexpr size_t kMostSlices = 3, kMostMeshes = 12;
 // Places at which constraints are tried.
 constexpr size_t kMostSites = 10;
-// Of hops, on average.
+// Distances that differ by less, in hops on average, are equal.
 constexpr double kNearlyEqual = 1e-9;
 
 class Collector {
@@ -110,7 +110,7 @@ class Collector {
     return variants_.back();
   }
 
-  // As many devices along the same axes, those first whose axes are the most like the present ones.
+  // Adds meshes of as many devices along the same axes, those most like the present one first.
   void Meshes() {
     if (!base_.compiled.mesh_is_free || base_.config.topology.slices() > 1) return;
     std::vector<int64_t> now;
@@ -184,7 +184,7 @@ class Collector {
     v.program.device_order = option;
   }
 
-  // For which axis most changes, and how.
+  // Says for which axis the distance changes most, and how.
   std::string Distances(const std::vector<int64_t>& order) const {
     const configs::Topology& topology = base_.config.topology;
     std::string text;

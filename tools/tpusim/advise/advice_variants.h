@@ -1,4 +1,4 @@
-// What could be different: the variants of a run that `tpusim advise` simulates.
+// The variants of a run that `tpusim advise` simulates.
 //
 // A variant is a run with other options, nothing else, so that whatever is claimed of it can be
 // seen by `tpusim run` with these options. There are variants
@@ -36,7 +36,7 @@ struct Variant {
   std::string name;                  // "links x2"
   std::string why;                   // what is behind it; may be empty
   std::vector<std::string> options;  // of `tpusim run`, beside those of the user
-  // What the options say.
+  // The slice and the flags that the options state.
   std::string config;
   ProgramFlags program;
 };
@@ -44,7 +44,7 @@ struct Variant {
 // Why it helps or, where that says nothing, how to have it; both where the options can be read.
 std::string WhyOf(const Variant& variant);
 
-// What became of variants: of those that ran, and why others are not possible.
+// Results of the variants that ran, and why the others are not possible.
 struct Trials {
   std::vector<std::pair<const Variant*, search::Verdict>> ran;
   std::vector<std::pair<const Variant*, std::string>> failed;
@@ -57,7 +57,7 @@ std::vector<Question> QuestionsOf(const std::vector<Variant>& variants);
 absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
                                 const std::vector<VerdictOr>& verdicts);
 
-// As of a child that computes a variant: no output, no checks that the run itself makes.
+// Returns the flags of a variant: it prints nothing, and omits checks that the run itself makes.
 ProgramFlags QuietFlags(ProgramFlags flags);
 
 // The chip's, of a run with these flags on a slice that `machine` is.
@@ -66,7 +66,7 @@ std::vector<Variant> ChipVariants(const configs::Config& machine, const std::str
 // Constraints at the places of a run's report that matter most.
 std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteReport>& sites,
                                       const std::string& config, const ProgramFlags& flags);
-// All others; `base` is the program of the run.
+// Returns all other variants; `base` is the program of the run.
 std::vector<Variant> ProgramVariants(const Prepared& base, const std::string& config,
                                      const ProgramFlags& flags);
 

@@ -31,7 +31,7 @@ using MemoryJson = nlohmann::ordered_json;
 // In which everything fits: the largest that the parameter takes.
 constexpr std::string_view kNoLimit = "chip.hbm.bytes=1e15";
 
-// As it comes: "peak 9.000 MiB of 16.00 MiB".
+// Returns the line of progress, "peak 9.000 MiB of 16.00 MiB".
 std::string NeedsText(const VerdictOr& needs) {
   if (!needs.ok()) return OneLine(Message(needs.status()));
   return fmt::format("peak {} of {}", results::BytesText(needs->peak),
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<Variant>> LargerChips(const MemoryQuestion& question,
   return variants;
 }
 
-// What a user can change that changes what is live, and the sizes of HBM that would do. `whole` is
+// Returns changes of what is live, and sizes of HBM that would be enough. `whole` is
 // the program with everything kept.
 absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& question,
                                                     const configs::Config& machine,
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
 
 using MemoryRow = std::pair<const Variant*, search::Verdict>;
 
-// What fits first, the shortest step before others; then what is nearest to fitting.
+// Puts variants that fit first, by step time, and behind them those that need the least more.
 void SortRows(std::vector<MemoryRow>& rows) {
   std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) {
     const auto& [variant, needs] = row;
@@ -134,8 +134,8 @@ std::string Owners(const isa::ProgramInfo& info) {
   return text;
 }
 
-std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const search::Verdict& base,
-                       const std::vector<MemoryRow>& rows) {
+std::string MemoryText(const MemoryQuestion& question, const Prepared& whole,
+                       const search::Verdict& base, const std::vector<MemoryRow>& rows) {
   const isa::ProgramInfo& info = whole.compiled.program.info;
   std::string text = fmt::format(
       "{:<14} {} on {}\n{:<14} peak {} of {} usable HBM, {} too much{}\n{:<14} peak {}: {}\n",
@@ -166,8 +166,8 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
                     "more chips", info.partitions);
 }
 
-MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const search::Verdict& base,
-                        const Trials& trials) {
+MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole,
+                        const search::Verdict& base, const Trials& trials) {
   MemoryJson j = results::HeadOf("tpusim.advise-memory/1", ThisProducer());
   j.update(MemoryJson{{"workload", whole.name},
                       {"config", question.config},

@@ -78,7 +78,7 @@ void AddRow(const std::string& name, std::string_view what, size_t column, size_
 // Narrow terminals have more room for words than for names.
 size_t ColumnOf(size_t width) { return width >= 90 ? 30 : width >= 75 ? 24 : 16; }
 
-// As a sentence, with what the parser knows besides.
+// Returns the description as a sentence, with what the parser knows besides.
 std::string Described(const ListedOption& option) {
   std::string text = option.description;
   if (option.repeated && text.find("repeat") == std::string::npos) text += "; may be repeated";

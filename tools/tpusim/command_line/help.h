@@ -1,4 +1,4 @@
-// What --help prints, and the order in which it shows commands and options.
+// The text of --help, and the order in which it shows commands and options.
 //
 // One table says to which group an option belongs, whatever command it is of, so that the same
 // options stand under the same heading everywhere. A command adds its examples with AddExamples.
@@ -28,11 +28,11 @@ std::string Spaced(const std::string& list);
 // Puts every subcommand, and every option of them, into its group.
 void GroupOptions(CLI::App& app);
 
-// Of tpusim itself, or of a subcommand, in lines of at most `width` characters, but for commands
-// that are meant to be copied.
+// Returns the help of tpusim or of a subcommand, in lines of at most `width` characters, but for
+// commands that are meant to be copied.
 std::string HelpText(const CLI::App& app, size_t width);
 
-// What `tpusim` without arguments prints.
+// Returns the text that `tpusim` without arguments prints.
 std::string ThreeToTry();
 
 }  // namespace tpusim::tools

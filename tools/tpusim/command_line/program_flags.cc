@@ -307,9 +307,9 @@ void AddTo(configs::Digest& digest, const MachineFlags& flags) {
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option(
          "--fold", flags.fold,
-         "Simulate one of all devices that do the same (on), every one (off), or one of all that are "
-         "the same and have the same in their groups (approximate); auto (default): on, unless that "
-         "takes too long (--exact-under), and then off by no more than the summary says")
+         "Simulate one of all devices that do the same (on), every one (off), or one of all that "
+         "are the same and have the same in their groups (approximate); auto (default): on, unless "
+         "that takes too long (--exact-under), and then off by no more than the summary says")
       ->type_name("auto|on|off|approximate")
       ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,
@@ -322,8 +322,8 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   AddRepeated(app, "--link", flags.links, "N:DIR=SHARE",
               "A degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
   app.add_option("--exact-under", flags.exact_under,
-                 "With --fold auto, simulate all devices that differ where that is predicted to take "
-                 "at most so many events (default: 2000000, a second)")
+                 "With --fold auto, simulate all devices that differ where that is predicted to "
+                 "take at most so many events (default: 2000000, a second)")
       ->type_name("N")
       ->check(IsWholeFrom(0));
   app.add_option("--max-events", flags.max_events,

@@ -1,4 +1,4 @@
-// What the command line says about a program and the machine that runs it.
+// Options of the command line about a program and the machine that runs it.
 #ifndef TPUSIM_TOOLS_TPUSIM_COMMAND_LINE_PROGRAM_FLAGS_H_
 #define TPUSIM_TOOLS_TPUSIM_COMMAND_LINE_PROGRAM_FLAGS_H_
 
@@ -18,7 +18,7 @@ namespace tpusim::tools {
 // live as long as the parser.
 void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config);
 
-// What the flags say about one program on one slice.
+// Options about one program on one slice.
 struct ProgramFlags {
   std::vector<std::string> overrides;    // --set NAME=VALUE
   bool recompile = false;                // --recompile
@@ -56,7 +56,7 @@ void AddPlacementFlags(CLI::App& app, ProgramFlags& flags);
 // Registers all but --explain and --cost.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
-// What the flags say about the machine that runs it.
+// Options about the machine that runs it.
 struct MachineFlags {
   std::string fold = "auto";       // --fold
   std::string detail = "kernel";   // --detail
@@ -67,9 +67,9 @@ struct MachineFlags {
 };
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 
-// What is equal for flags that make the same program, or the same machine, of the same file. All
-// members count but those that say what is shown: one that is added does not compile until it is
-// taken in.
+// Adds what is equal for flags that make the same program, or the same machine, of the same file.
+// All members count but those that say what is shown: one that is added does not compile until it
+// is taken in.
 void AddTo(configs::Digest& digest, const ProgramFlags& flags);
 void AddTo(configs::Digest& digest, const MachineFlags& flags);
 

@@ -17,7 +17,7 @@ struct HoldingSlice {
   Bytes hbm{0};  // of one device
 };
 
-// Of each chip (empty: of all) those that have as many devices as there are partitions, or
+// Returns, for each chip (empty: for all), the slices that have as many devices as partitions, or
 // fewest of all that have enough; with `larger` all that have enough. The smallest first.
 absl::StatusOr<std::vector<HoldingSlice>> HoldingSlices(int64_t partitions,
                                                         const std::vector<std::string>& chips,

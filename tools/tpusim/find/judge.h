@@ -1,13 +1,14 @@
-// What a trial of a program comes to: it is compiled and simulated, as far as that is needed.
+// The judge of a trial of a program: it compiles and simulates the program as far as is needed.
 //
 //   partitioned   another trial may have been the same program on the same devices
-//   simplified    no schedule of it may be short enough (search/compiled_bound.h); likewise compiled
+//   simplified    no schedule of it may be short enough (search/compiled_bound.h)
+//   compiled      likewise, with a tighter bound
 //   approximate   where devices differ much, a simulation that is off by no more than it says
 //   simulated     as `tpusim run` would with the trial's options
 //
-// Candidates of `tpusim shard`, variants of `tpusim advise` and slices of `tpusim fit` are trials. A
-// judge keeps kernels, decisions about collectives and verdicts that it has come to. It lives in a
-// process: what it knows before workers are begun (pool.h), they know.
+// Candidates of `tpusim shard`, variants of `tpusim advise` and slices of `tpusim fit` are trials.
+// A judge keeps kernels, decisions about collectives and verdicts that it has come to. It lives in
+// a process: what it knows before workers are begun (pool.h), they know.
 #ifndef TPUSIM_TOOLS_TPUSIM_FIND_JUDGE_H_
 #define TPUSIM_TOOLS_TPUSIM_FIND_JUDGE_H_
 
@@ -29,9 +30,9 @@ struct Trial {
   const Machine& machine;
   const ProgramFlags& flags;  // of the run that is varied, for `tpusim opt` (broken_pass.h)
   const compiler::CompileOptions& options;
-  // All that the outcome depends on beside the partitioned program.
+  // Identifies all that the outcome depends on beside the partitioned program.
   std::string key;
-  // How it is simulated; null: it is only compiled, which says whether it fits.
+  // The simulation; null: the program is only compiled, which says whether it fits.
   const sim::SimulationOptions* simulation = nullptr;
   // Whether a bound will do: what cannot be shorter than `cutoff`, or takes more than --max-events,
   // is not simulated to its end.
@@ -53,15 +54,15 @@ class Judge {
 
   // Returns what identifies a partitioned program with the key of a trial.
   static std::string Identity(const compiler::PartitionedProgram& program, const std::string& key);
-  // Keeps what a program came to that somebody else has compiled and simulated.
+  // Keeps the verdict on a program that was compiled and simulated elsewhere.
   void Know(const std::string& identity, search::Verdict verdict);
 
  private:
-  // What the latest program that was compiled for a slice, and not simulated, came to.
+  // The peak of the latest program that was compiled for a slice and not simulated.
   struct Peak {
     search::Verdict verdict;
     std::string key;
-    // Where its partitions would run.
+    // PlacePartitions finds from these where its partitions would run.
     tpusim::Workload workload;
     sharding::Mesh mesh;
   };
@@ -85,7 +86,7 @@ class Judge {
   std::map<const compiler::SliceCache*, Peak> peaks_;  // by the slice that is compiled for
 };
 
-// For the way between processes.
+// Convert to and from the texts that processes exchange.
 std::string ToText(const search::Candidate& candidate, Picoseconds cutoff);
 std::pair<search::Candidate, Picoseconds> CandidateOf(const std::string& text);
 std::string ToText(const search::Verdict& verdict);

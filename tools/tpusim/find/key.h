@@ -1,4 +1,4 @@
-// What a verdict depends on: texts by which a store, or a judge that has seen a program before,
+// Keys of verdicts: texts of all that a verdict depends on, by which a store, or a judge,
 // finds it again.
 //
 //   question    the build of tpusim, the bytes of the program, the slice that it runs on and the

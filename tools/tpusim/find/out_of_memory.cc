@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <new>
 
-// Of mimalloc, where it is linked: as a shared library it does not see the handler for new and
-// aborts without a word, but tells of its errors before.
+// Belongs to mimalloc, where that is linked: as a shared library it does not see the handler for
+// new and aborts without a word, but tells of its errors before.
 extern "C" __attribute__((weak)) void mi_register_error(void (*told)(int code, void* argument),
                                                         void* argument);
 

@@ -1,4 +1,4 @@
-// What to do where memory ends.
+// The end of a process that has no more memory.
 #ifndef TPUSIM_TOOLS_TPUSIM_FIND_OUT_OF_MEMORY_H_
 #define TPUSIM_TOOLS_TPUSIM_FIND_OUT_OF_MEMORY_H_
 

@@ -18,7 +18,7 @@ namespace {
 
 using search::Verdict;
 
-// Of the table; what has none is of a version without checksums.
+// The version of the table; a table without one has no checksums.
 constexpr const char* kVersion = "2";
 constexpr const char* kSetVersion = "PRAGMA user_version = 2";
 constexpr const char* kTable =
@@ -302,7 +302,8 @@ std::string VerdictStore::Damage() const {
   if (damaged_ > 0) lines.push_back(fmt::format("{} damaged, and done again", RowsText(damaged_)));
   if (of_another_version_ > 0) {
     lines.push_back(
-        fmt::format("{} of another version of tpusim, and done again", RowsText(of_another_version_)));
+        fmt::format("{} of another version of tpusim, and done again",
+                    RowsText(of_another_version_)));
   }
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;

@@ -41,16 +41,16 @@ class VerdictStore {
   VerdictStore(const VerdictStore&) = delete;
   VerdictStore& operator=(const VerdictStore&) = delete;
 
-  // What is known of a candidate.
+  // Returns the verdict on a candidate, if it is known.
   std::optional<search::Verdict> Find(const std::string& statements) const;
   // A verdict that was found and is wrong: it counts as damaged.
   void Reject(const std::string& statements);
   // It is written with the next ones: a disk takes longer for a row than a search for a verdict.
   void Add(const std::string& statements, const std::string& candidate,
            const search::Verdict& verdict);
-  // All that was added, at once. Error: the disk is full, and the like.
+  // Writes all that was added, at once. Error: the disk is full, and the like.
   absl::Status Write();
-  // What could not be used, in a line; "" = all could.
+  // Returns what could not be used, in a line; "" if all could.
   std::string Damage() const;
 
  private:

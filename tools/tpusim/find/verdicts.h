@@ -15,7 +15,7 @@ namespace tpusim::tools {
 
 using VerdictOr = absl::StatusOr<search::Verdict>;
 
-// What one worker is asked.
+// A question to one worker.
 struct Question {
   std::string name;
   std::string kin = {};  // a worker that has answered one of them knows most about the others

@@ -1,4 +1,4 @@
-// What tpusim says: results on stdout, one-line diagnostics on stderr.
+// Output of tpusim: results on stdout, one-line diagnostics on stderr.
 #ifndef TPUSIM_TOOLS_TPUSIM_OUTPUT_CONSOLE_H_
 #define TPUSIM_TOOLS_TPUSIM_OUTPUT_CONSOLE_H_
 
@@ -22,18 +22,18 @@ void PrintNote(std::string_view message);                      // tpusim: ...
 
 // Whether stderr is a terminal, on which progress can be shown.
 bool IsTerminal();
-// Of so many that are under way, "3 of 9 done" on a terminal, unless quiet.
+// Shows "3 of 9 done" on a terminal, unless quiet.
 void ShowCount(size_t done, size_t all, bool quiet);
 // A line on stderr that the next one replaces; "" removes it.
 void ShowProgress(std::string_view text);
 
-// How wide lines of results may be: of a terminal $COLUMNS if that is set, else what the terminal
-// says, 60 at least. Anything else that stdout is has no edge: nothing is cut there, and the same
-// command writes the same bytes wherever it runs.
+// Returns the width of lines of results: on a terminal $COLUMNS if that is set, else what the
+// terminal says, 60 at least. Anything else that stdout is has no edge: nothing is cut there, and
+// the same command writes the same bytes wherever it runs.
 size_t ResultColumns();
-// Of tables that are `usual` wide where there is no edge.
+// Returns the width of tables that are `usual` wide where there is no edge.
 size_t ResultColumns(size_t usual);
-// Of help and other running text: 100 at most.
+// Returns the width of help and other running text: 100 at most.
 size_t HelpColumns();
 // Lines of text, without what a terminal would interpret (configs/printable.h).
 // Error: stdout does not take it (a full disk, a closed pipe).

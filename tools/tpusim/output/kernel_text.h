@@ -1,4 +1,4 @@
-// What bounds the kernels of a program, as `tpusim kernel` prints it.
+// Text of what bounds the kernels of a program, as `tpusim kernel` prints it.
 #ifndef TPUSIM_TOOLS_TPUSIM_OUTPUT_KERNEL_TEXT_H_
 #define TPUSIM_TOOLS_TPUSIM_OUTPUT_KERNEL_TEXT_H_
 

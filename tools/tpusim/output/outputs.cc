@@ -22,7 +22,7 @@ absl::Status Unwritable(const OutputPath& output, std::string_view why) {
   return UserError(fmt::format("{}: cannot write '{}': {}", output.flag, output.path, why));
 }
 
-// What a path leads to, whatever it is called.
+// The file that a path leads to, by whatever name.
 struct File {
   std::string path;  // resolved
   bool exists = false;

@@ -27,7 +27,7 @@ struct InputPath {
   std::string path;
 };
 
-// What a run of one workload reads: the workload, and the configuration if it is a
+// Returns the inputs of a run of one workload: the workload, and the configuration if it is a
 // file.
 std::vector<InputPath> InputsOf(const std::string& workload, const std::string& config);
 

@@ -1,4 +1,4 @@
-// What is left of a pass that breaks an invariant: the module as it was before that pass, in
+// Leaves what repeats a pass that breaks an invariant: the module as it was before that pass, in
 // tpusim-crash-PASS-HASH.hlo in the current folder, and the `tpusim opt` command that repeats it.
 //
 // Nothing is kept while passes run but which one runs, and how many ran before it: copies of the
@@ -22,7 +22,7 @@ namespace tpusim::tools {
 // it has to say of them, the latest of several.
 class BrokenPass : public passes::PassWatch {
  public:
-  // What is known of the program whose passes run.
+  // The program whose passes run.
   struct Compiled {
     int64_t partitions = 0;
     std::vector<int64_t> device_of_partition;
@@ -31,7 +31,7 @@ class BrokenPass : public passes::PassWatch {
   // watch's error.
   using Replay = std::function<absl::Status(passes::PassWatch& watch, Compiled& compiled)>;
 
-  // What `tpusim opt` needs beside the file and the pass: OptOptionsOf.
+  // `options` are those of `tpusim opt` beside the file and the pass (OptOptionsOf).
   BrokenPass(Replay replay, std::vector<std::string> options);
   ~BrokenPass() override;
   BrokenPass(const BrokenPass&) = delete;

@@ -64,7 +64,7 @@ nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs) {
 
 namespace {
 
-// Of collectives that the program does not have.
+// Returns a warning for each algorithm of collectives that the program does not have.
 std::vector<std::string> UnusedAlgorithms(const collectives::AlgorithmOverrides& algorithms,
                                           const isa::ProgramInfo& info) {
   std::vector<std::string> warnings;

@@ -62,7 +62,7 @@ absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Wo
 // Returns the slice of a run: the one given, or that which the workload names. Error: none is.
 absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
 
-// Where a program comes from.
+// The file that a program comes from, and how it is read.
 struct Source {
   std::string file;
   std::function<absl::StatusOr<hlo::ImportedWorkload>()> import;  // for each compilation
@@ -79,7 +79,8 @@ struct Opened {
   Machine machine;
   hlo::ImportedWorkload imported;  // empty where the source is normalised
 };
-// `config` "" = the slice that the workload names. Errors: of the import and of MachineOf; no slice.
+// `config` "" = the slice that the workload names. Errors: of the import and of MachineOf; no
+// slice.
 absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
                             const ProgramFlags& flags);
 
@@ -109,8 +110,8 @@ void TellCompilation(const ProgramFlags& flags, const std::string& slice, double
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options);
-// Likewise of a source, in a session, with other stages: only for streams are options without
-// effect looked for.
+// Compiles the program of a source in a session, by the given stages; only for streams are options
+// without effect looked for.
 absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options,
@@ -119,7 +120,7 @@ absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config
 // Warnings of a compiled program, wherever the compiler stopped.
 std::vector<std::string> WarningsOf(const Prepared& prepared);
 
-// What there is to say before a program runs that may take more than the limit of
+// Returns a warning of a program that may take more than the limit of
 // events; "" if there is nothing.
 std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags);
 
@@ -131,7 +132,7 @@ struct Simulated {
   results::Report report;
   double seconds = 0;
 };
-// What of the simulation is kept beside totals: see sim::SimulationOptions.
+// Details of the simulation that are kept beside totals (sim::SimulationOptions).
 struct Recorded {
   std::vector<int32_t> devices;
   int64_t steps = 0;

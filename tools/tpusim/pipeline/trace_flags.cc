@@ -61,7 +61,7 @@ std::string CheckBlocks(const std::string& text) {
   return fmt::format("\"{}\" is neither 'all' nor a number up to {}", text, kMostBlocks);
 }
 
-// Those of the chips asked for.
+// Returns the devices of the chips that are asked for.
 absl::StatusOr<std::vector<int32_t>> DevicesToRecord(const TraceFlags& flags,
                                                      const Prepared& prepared) {
   if (flags.chips.empty() || flags.chips == kDistinct) {

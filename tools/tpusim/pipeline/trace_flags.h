@@ -35,7 +35,7 @@ struct TraceFlags {
 };
 void AddTraceFlags(CLI::App& app, TraceFlags& flags);
 
-// What CheckOutputs is to look at, and what it does not: folders.
+// Returns the files that CheckOutputs checks, which are not folders.
 std::vector<OutputPath> OutputsOf(const TraceFlags& flags);
 absl::Status CheckFolders(const TraceFlags& flags);
 

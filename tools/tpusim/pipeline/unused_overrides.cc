@@ -47,7 +47,7 @@ constexpr WorkOfOpcode kOpcodes[] = {
 constexpr std::string_view kNoSuchFormat = "the program has no matrix product of that format";
 constexpr std::string_view kNoSuchCollective = "the program has no such collective";
 
-// What a program without the work does not have; {0} is the slice, {1} the memory that the
+// Says what a program without the work lacks; {0} is the slice, {1} the memory that the
 // parameter is of.
 struct Absence {
   MachineWork work;
@@ -84,7 +84,7 @@ constexpr Absence kAbsences[] = {
     {kDcn, "the program sends nothing from slice to slice"},
 };
 
-// What a program asks of the machine.
+// The kinds of work that a program has for the machine.
 struct Works {
   std::set<MachineWork> any;
   configs::PerMemory<bool> arrays, transfers;
@@ -109,7 +109,7 @@ class Walker {
   Walker(const isa::PodProgram& program, Works& works)
       : program_(program), works_(works.any), transfers_(works.transfers) {}
 
-  // Bodies are shared, each is looked at once.
+  // Visits a body, which several programs may share, once.
   void Visit(const isa::SharedBody& body) {
     if (body == nullptr || !seen_.insert(body.get()).second) return;
     for (const isa::Instruction& instruction : *body) std::visit(*this, instruction.kind);

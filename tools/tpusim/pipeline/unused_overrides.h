@@ -1,4 +1,4 @@
-// Which --set parameters this program does not use.
+// Finds --set parameters that a program does not use.
 //
 // A parameter that nothing reads is a question answered wrongly: "twice the
 // PCIe rate changes nothing" is true of every program without host transfers.

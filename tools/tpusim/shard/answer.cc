@@ -52,7 +52,7 @@ std::string Count(double count) {
   return digits;
 }
 
-// What became of the choices: what there is to say, and how many.
+// Returns the fates of choices, each with its count.
 std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
   return {
       {"not possible: an argument would have an axis twice", t.impossible},
@@ -61,7 +61,7 @@ std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
       {"compiled", t.judged},
       {"not looked at", t.waiting}};
 }
-// Of those that were compiled, each with every resolution of its conflicts.
+// Returns the fates of candidates that were compiled, each with every resolution of its conflicts.
 std::vector<std::pair<std::string, double>> FatesOfCompiled(const search::Tally& t) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   return {{"excluded when compiled: no schedule is shorter than the best step", number(t.bounded)},
@@ -124,7 +124,7 @@ std::vector<std::pair<std::string, std::string>> LinesOfLeftOut(const FindProble
   return lines;
 }
 
-// What is certain, and beside it the dimensions that it does not cover.
+// Returns what is certain, and the dimensions that it does not cover.
 std::string Certificate(const SliceAnswer& answer) {
   const FindOutcome& outcome = answer.outcome;
   std::string text = "nothing in this space is shorter";
@@ -163,14 +163,14 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   const Space& space = problem.spaces.front();
   const int64_t chips = problem.config().topology.chips();
   std::string text =
-      Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config().name, chips,
-                                   chips == 1 ? "" : "s"));
+      Line("workload", fmt::format("{} on {}: {} chip{}", problem.name, problem.config().name,
+                                   chips, chips == 1 ? "" : "s"));
   const size_t variants = problem.program.variants.size();
+  const std::string forms = variants == 1 ? "" : fmt::format(", {} forms of the program", variants);
   text +=
       Line("space", fmt::format("{} choices: {} mesh{}, {} decisions{}", Count(outcome.tally.all),
                                 space.meshes().size(), space.meshes().size() == 1 ? "" : "es",
-                                space.decisions(),
-                                variants == 1 ? "" : fmt::format(", {} forms of the program", variants)));
+                                space.decisions(), forms));
   const auto price = [&](Picoseconds step) {
     if (!options.price) return std::string();
     return fmt::format(", {:.4g} per {:.0f} steps", PriceOf(step, problem.config(), *options.price),
@@ -227,7 +227,8 @@ std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
   for (const auto& of : {options.run_words, OptionsOf(problem, best.candidate).Words()}) {
     for (const std::string& word : of) words.push_back(ShellWord(word));
   }
-  return text + fmt::format("\n# tpusim run {} --config {} {}\n", ShellWord(problem.options.workload),
+  return text + fmt::format("\n# tpusim run {} --config {} {}\n",
+                            ShellWord(problem.options.workload),
                             ShellWord(problem.config().name), fmt::join(words, " "));
 }
 
@@ -390,7 +391,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   return {{"title", problem.config().name}, {"panels", panels}};
 }
 
-// Of all slices: each found candidate by one figure over another.
+// Returns a panel with each found candidate of all slices, one figure over another.
 Json ScatterOf(const std::vector<SliceAnswer>& answers, const std::string& title, const Json& x,
                const std::function<double(const SliceAnswer&, const Found&)>& value) {
   Json points = Json::array();

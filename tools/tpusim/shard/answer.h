@@ -1,4 +1,4 @@
-// What was found, for people, programs and browsers.
+// The answer of `tpusim shard`, for people, programs and browsers.
 #ifndef TPUSIM_TOOLS_TPUSIM_SHARD_ANSWER_H_
 #define TPUSIM_TOOLS_TPUSIM_SHARD_ANSWER_H_
 

@@ -35,10 +35,10 @@ using search::Verdict;
 
 // Names of axes where neither the program nor the user has any.
 const char* const kAxes[] = {"data", "model"};
-// What the worker is asked for the program as it is.
+// The question about the program as it is.
 constexpr char kAsItIs[] = "as it is";
 constexpr double kSecondsOfNews = 2;
-// What is known may be lost for so long, where the process is killed.
+// Verdicts of so many seconds may be lost where the process is killed.
 constexpr double kSecondsUnwritten = 0.2;
 
 absl::StatusOr<std::vector<search::StatedDims>> StatedDimsOf(const std::vector<std::string>& all) {
@@ -92,7 +92,8 @@ absl::StatusOr<std::vector<sharding::MeshAxis>> MeshOf(const FindProblem& proble
   if (!problem.options.axes.empty()) return error("--axes");
   if (!stated.empty() && stated != own.axes) return error("--mesh");
   if (own.size() != problem.config().devices()) {
-    return error(fmt::format("{} has {} devices", problem.config().name, problem.config().devices()));
+    const configs::Config& config = problem.config();
+    return error(fmt::format("{} has {} devices", config.name, config.devices()));
   }
   return own.axes;
 }
@@ -173,7 +174,8 @@ class Search {
   static std::vector<search::RateBound> RatesOf(const FindProblem& problem) {
     std::vector<search::RateBound> rates;
     for (size_t variant = 0; variant < problem.program.variants.size(); ++variant) {
-      rates.emplace_back(problem.program, problem.spaces[variant], variant, problem.compile.constraints);
+      rates.emplace_back(problem.program, problem.spaces[variant], variant,
+                         problem.compile.constraints);
     }
     return rates;
   }

@@ -35,7 +35,8 @@ struct FindOptions {
   MachineFlags machine;
 };
 
-// What there is to find it in. It does not move: its parts refer to each other.
+// The program, the slice and the spaces of a search. It does not move: its parts refer to each
+// other.
 struct FindProblem {
   FindOptions options;
   std::string name;  // of the program
@@ -76,9 +77,9 @@ struct FindOutcome {
   bool stopped = false;  // by the time
   double seconds = 0;
 
-  // Of the best, or of the program as it is where nothing is shorter.
+  // Returns the step of the best, or of the program as it is where nothing is shorter.
   std::optional<Picoseconds> shortest() const;
-  // How much shorter than that any candidate may be, as a share of it.
+  // Returns how much shorter than that any candidate may be, as a share of it.
   double gap() const;
 };
 

@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> ConstraintsOf(
   return groups;
 }
 
-// Where the program makes values that a constraint is stated for, each line once. What is made
+// The lines that make values for which a constraint is stated, each once. A value that is made
 // going backward follows the constraint of what it is the gradient of.
 struct Site {
   std::string source, spec, scope;
@@ -123,7 +123,7 @@ constexpr std::string_view kShardings = R"(def shardings(name, argument):
 
 )";
 
-// What jax.checkpoint keeps, as it is called.
+// Returns the policy of jax.checkpoint, as Python has it.
 std::string PolicyOf(const search::Variant& variant) {
   std::vector<std::string> saved, offloaded;
   for (const remat::StatedPolicy& policy : variant.remat) {

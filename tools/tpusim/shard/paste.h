@@ -1,4 +1,4 @@
-// What a user pastes to have what was found: options of commands, and Python.
+// Text to paste for what was found: options of commands, and Python.
 #ifndef TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_
 #define TPUSIM_TOOLS_TPUSIM_SHARD_PASTE_H_
 
@@ -10,7 +10,7 @@
 
 namespace tpusim::tools {
 
-// Of `tpusim run`, so that it simulates the candidate.
+// Options of `tpusim run` with which it simulates a candidate.
 struct Options {
   std::string mesh;
   std::vector<std::string> arguments, constraints;
@@ -20,7 +20,7 @@ struct Options {
 };
 Options OptionsOf(const FindProblem& problem, const search::Candidate& candidate);
 
-// What a user writes into a program: the mesh, a PartitionSpec for every argument, constraints.
+// Returns Python for a program: the mesh, a PartitionSpec for every argument, constraints.
 std::string PythonOf(const FindProblem& problem, const search::Candidate& candidate);
 
 }  // namespace tpusim::tools

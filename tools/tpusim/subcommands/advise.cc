@@ -51,7 +51,7 @@ VerdictOr Measured(const AdviseFlags& flags, const Variant& variant, VariantJudg
       fmt::format("does not fit in HBM: it needs {}", results::BytesText(verdict.peak)));
 }
 
-// As it comes: "275.5 us".
+// Returns the line of progress, "275.5 us".
 std::string AdviceText(const VerdictOr& verdict) {
   return verdict.ok() ? results::TimeText(verdict->step) : OneLine(Message(verdict.status()));
 }

@@ -46,7 +46,7 @@ struct CheckFlags {
   bool Limits() const { return most_time || most_memory || least_mfu || !baseline.empty(); }
 };
 
-// What is compared of a step.
+// The figures of a step that are compared.
 struct Step {
   std::string workload, config;
   std::string bound_by = "";
@@ -204,7 +204,7 @@ std::string MeasuredText(const Limit& limit) {
   return PercentText(limit.measured);
 }
 
-// All rows of a few steps; of many those that do not hold.
+// Returns a table of all rows of a few steps; of many steps only of rows that fail.
 std::string Table(const std::vector<Checked>& all, bool verbose) {
   constexpr size_t kFew = 8;
   const bool whole = verbose || all.size() <= kFew;

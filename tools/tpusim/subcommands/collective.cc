@@ -28,7 +28,7 @@
 namespace tpusim::tools {
 namespace {
 
-// Where stdout has no edge.
+// The width where stdout is no terminal.
 constexpr size_t kUsualColumns = 100;
 
 using collectives::CollectiveKind;
@@ -108,7 +108,7 @@ struct Alternative {
   Picoseconds expected;
 };
 
-// What applies, the fastest first; those that come to the same are told once.
+// Returns the algorithms that apply, the fastest first; of equal ones the first.
 std::vector<Alternative> Alternatives(const configs::Config& config,
                                       const collectives::CollectiveRequest& request) {
   std::vector<Alternative> all;
@@ -125,7 +125,7 @@ std::vector<Alternative> Alternatives(const configs::Config& config,
   return all;
 }
 
-// What the same algorithm takes for next to nothing: launch and hops.
+// Returns the time of the algorithm for next to no bytes: launch and hops.
 Picoseconds LatencyOf(const configs::Config& config, collectives::CollectiveRequest request,
                       const isa::CollectiveInfo& info,
                       const std::vector<Alternative>& alternatives) {

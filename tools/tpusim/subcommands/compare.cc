@@ -52,7 +52,7 @@ void TellApart(const std::vector<std::string>& files, std::vector<results::Compa
   for (size_t i = 0; i < files.size(); ++i) compared[i].workload = NameOf(files[i]);
 }
 
-// What does not fit is a column too; other errors end it all.
+// Returns a column, also of a program that does not fit. Errors: all others.
 absl::StatusOr<results::Compared> ColumnOf(const std::string& file, const std::string& config,
                                            const absl::StatusOr<std::string>& text) {
   results::Compared column;

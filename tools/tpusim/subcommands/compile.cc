@@ -66,7 +66,7 @@ bool HasBinaryForm(Stage stage) {
 
 bool IsBinary(const CompileFlags& flags) { return flags.output.ends_with(".pb"); }
 
-// The same bytes for the same module, whatever order maps are kept in.
+// Returns equal bytes for equal modules, whatever order maps are kept in.
 std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
   hlo::pb::HloModuleProto proto = hlo::ToProto(module);
   // So it can be read back.

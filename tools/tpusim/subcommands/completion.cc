@@ -71,9 +71,9 @@ constexpr NamedValues kValues[] = {
     {"SCHEMA", [] { return configs::EmbeddedNames("schemas"); }},
 };
 
-// What can stand for the value of an option, by the name that help gives a value: "CONFIG" is a
-// slice, "PARAMETER=VALUE" a parameter with the `=` behind, "kernel|tile" one of these. Empty: a
-// file, a number, or what only the user knows.
+// Returns the words that can be the value of an option, by the name that help gives a value:
+// "CONFIG" is a slice, "PARAMETER=VALUE" a parameter with the `=` behind, "kernel|tile" one of
+// these. Empty: a file, a number, or what only the user knows.
 std::vector<std::string> ValuesOf(const std::string& value_name) {
   for (const NamedValues& known : kValues) {
     if (known.name == value_name) return known.values();
@@ -122,7 +122,7 @@ std::vector<std::string> ArgumentValues(const ListedCommand& command,
   return words;
 }
 
-// What one command completes: its options, their values, and the words it takes.
+// The words that one command completes: options, their values, and arguments.
 std::string BashCase(const ListedCommand& command, const std::vector<std::string>& commands) {
   std::string values;
   for (const auto& [words, names] : OptionsByValues(command)) {

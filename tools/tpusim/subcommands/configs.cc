@@ -93,7 +93,7 @@ constexpr std::string_view kWrapTexts[] = {"no axis wraps", "both axes wrap, of 
                                            "an axis wraps if it is 16 long",
                                            "all axes wrap if every one is a multiple of 4"};
 
-// What the figures amount to.
+// Figures that follow from the parameters.
 std::string Portrait(const configs::ChipParams& chip) {
   const double peak = chip.MxuPeak().value() * static_cast<double>(chip.devices) / 1e12;
   const configs::MxuParams& mxu = chip.mxu;

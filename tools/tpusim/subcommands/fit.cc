@@ -46,7 +46,7 @@ bool Fits(const search::Verdict& verdict) {
   return verdict.kind == search::Verdict::Kind::kFits;
 }
 
-// As it comes: "fits, peak 3.200 GiB of 15.75 GiB".
+// Returns the line of progress, "fits, peak 3.200 GiB of 15.75 GiB".
 std::string FitText(const VerdictOr& verdict) {
   if (!verdict.ok()) return "no: " + OneLine(Message(verdict.status()));
   return fmt::format("{}, peak {} of {}", Fits(*verdict) ? "fits" : "no",

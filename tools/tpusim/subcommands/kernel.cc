@@ -91,7 +91,7 @@ std::vector<NamedKernel> KernelsOf(const isa::PodProgram& program) {
   return kernels;
 }
 
-// Those whose name matches, or the last part of whose scope does.
+// Returns the kernels whose name matches, or the last part of whose scope does.
 absl::StatusOr<std::vector<NamedKernel>> Matching(std::vector<NamedKernel> kernels,
                                                   const std::string& name,
                                                   const configs::ChipParams& chip) {

@@ -1,4 +1,4 @@
-// What the bodies of Pallas kernels do: the part of `tpusim kernel` that --body asks for.
+// Prices of the bodies of Pallas kernels: the part of `tpusim kernel` that --body asks for.
 //
 // Nothing has to be stated for it: what a loop on data does in one pass stands by itself, with the
 // name that --trip-count takes.
@@ -12,7 +12,7 @@
 
 namespace tpusim::tools {
 
-// Of the calls that `name` is a name or glob of (kernels::IsNamed).
+// Prints the bodies of calls that `name`, a name or a glob, fits (kernels::IsNamed).
 absl::Status PrintKernelBodies(const std::string& workload, const std::string& config,
                                const std::string& name, const ProgramFlags& flags, bool json);
 

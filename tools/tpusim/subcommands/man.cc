@@ -14,7 +14,7 @@
 namespace tpusim::tools {
 namespace {
 
-// What roff would take for its own.
+// Escapes what roff would take for its own.
 std::string Roff(std::string_view text) {
   std::string escaped;
   bool at_line_start = true;

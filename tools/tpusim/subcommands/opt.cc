@@ -35,10 +35,10 @@ struct OptFlags {
   ProgramFlags program;
 };
 
-// What comes out can go in again.
+// Modules are printed so that they can be read again.
 constexpr hlo::PrintOptions kWhole = {.large_constants = true};
 
-// Of a module that came scheduled and is not any more.
+// Warns of a module that came scheduled and is not any more.
 void WarnOfDroppedOrder(const std::vector<passes::PassRun>& runs) {
   const auto run = std::ranges::find_if(runs, &passes::PassRun::dropped_order);
   if (run == runs.end()) return;

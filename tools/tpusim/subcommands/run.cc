@@ -38,9 +38,9 @@ struct RunFlags {
   }
 };
 
-// Of each table of --memory.
+// Rows of each table of --memory.
 constexpr size_t kMemoryRows = 10;
-// Where stdout has no edge: shapes with their layouts are not cut.
+// The width where stdout is no terminal: shapes with their layouts are not cut.
 constexpr size_t kMemoryColumns = 220;
 
 absl::Status Run(const RunFlags& flags) {

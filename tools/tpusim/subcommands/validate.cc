@@ -24,7 +24,7 @@
 namespace tpusim::tools {
 namespace {
 
-// Where stdout has no edge.
+// The width where stdout is no terminal.
 constexpr size_t kUsual = 200;
 constexpr char kDefaultFile[] = "validation/measurements.json";
 

@@ -17,7 +17,7 @@ namespace tpusim::tools {
 namespace {
 
 constexpr size_t kProfileRows = 20;
-// Where stdout has no edge.
+// The width where stdout is no terminal.
 constexpr size_t kProfileColumns = 160;
 
 }  // namespace
