@@ -85,9 +85,9 @@ constexpr size_t kMostSites = 10;
 // Distances that differ by less, in hops on average, are equal.
 constexpr double kNearlyEqual = 1e-9;
 
-class Collector {
+class VariantCollector {
  public:
-  Collector(const Prepared& base, const std::string& config, const ProgramFlags& flags)
+  VariantCollector(const Prepared& base, const std::string& config, const ProgramFlags& flags)
       : base_(base), config_(config), flags_(QuietFlags(flags)) {
     for (const sharding::MeshAxis& axis : base.compiled.mesh.axes) {
       mesh_.push_back({axis.name, axis.size});
@@ -427,7 +427,7 @@ std::vector<Variant> ChipVariants(const configs::Config& machine, const std::str
 
 std::vector<Variant> ProgramVariants(const Prepared& base, const std::string& config,
                                      const ProgramFlags& flags) {
-  return Collector(base, config, flags).Take();
+  return VariantCollector(base, config, flags).Take();
 }
 
 }  // namespace tpusim::tools

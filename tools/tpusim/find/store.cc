@@ -270,7 +270,7 @@ void VerdictStore::Add(const std::string& statements, const std::string& candida
 }
 
 absl::Status VerdictStore::Write() {
-  const std::vector<Row> rows = std::exchange(unwritten_, {});
+  const std::vector<StoredVerdict> rows = std::exchange(unwritten_, {});
   if (rows.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
   absl::Status status;
@@ -280,7 +280,7 @@ absl::Status VerdictStore::Write() {
   return status;
 }
 
-absl::Status VerdictStore::Insert(const Row& row) {
+absl::Status VerdictStore::Insert(const StoredVerdict& row) {
   const auto& [statements, candidate, verdict] = row;
   sqlite3_stmt* insert = insert_.get();
   sqlite3_reset(insert);

@@ -62,7 +62,7 @@ class VerdictStore {
   };
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
-  struct Row {
+  struct StoredVerdict {
     std::string statements, candidate;
     search::Verdict verdict;
   };
@@ -74,7 +74,7 @@ class VerdictStore {
   absl::StatusOr<Statement> Prepare(const char* sql);
   absl::StatusOr<std::string> Ask(const char* sql);  // the first column of all rows, by lines
   absl::Status MakeTable();
-  absl::Status Insert(const Row& row);
+  absl::Status Insert(const StoredVerdict& row);
   absl::Status Read();
   absl::Status Error() const;
   absl::Status Damaged(const std::string& said) const;
@@ -85,7 +85,7 @@ class VerdictStore {
   std::unique_ptr<sqlite3, Close> db_;
   Statement insert_;
   std::unordered_map<std::string, search::Verdict> known_;  // of this search
-  std::vector<Row> unwritten_;
+  std::vector<StoredVerdict> unwritten_;
   int64_t damaged_ = 0, of_another_version_ = 0;  // rows
 };
 

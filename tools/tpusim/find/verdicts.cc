@@ -70,7 +70,7 @@ std::vector<VerdictOr> VerdictsOn(const std::vector<Question>& questions,
     return ToText(verdict);
   });
   Queue queue(questions);
-  Rows progress(questions.size(), flags.quiet, flags.verbose);
+  ProgressRows progress(questions.size(), flags.quiet, flags.verbose);
   std::vector<VerdictOr> verdicts(questions.size(), absl::InternalError("not asked"));
   const auto end = [&](size_t i, VerdictOr verdict) {
     verdicts[i] = std::move(verdict);

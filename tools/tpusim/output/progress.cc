@@ -41,10 +41,10 @@ void Progress::Watch() {
   if (shown) ShowProgress("");
 }
 
-Rows::Rows(size_t all, bool quiet, bool verbose)
+ProgressRows::ProgressRows(size_t all, bool quiet, bool verbose)
     : all_(all), shows_count_(!quiet && IsTerminal()), verbose_(verbose && !quiet) {}
 
-void Rows::Add(std::string row) {
+void ProgressRows::Add(std::string row) {
   ++ended_;
   waiting_.push_back(std::move(row));
   const bool long_since =

@@ -33,9 +33,9 @@ class Progress {
 
 // Rows of a long computation as they come, on stderr: a terminal shows them from the third second
 // on, with a line that counts; --verbose always. What stdout gets at the end is in its own order.
-class Rows {
+class ProgressRows {
  public:
-  Rows(size_t all, bool quiet, bool verbose);
+  ProgressRows(size_t all, bool quiet, bool verbose);
   // The next row has come: "v5e-4x4: fits, peak 3.2 GiB".
   void Add(std::string row);
 

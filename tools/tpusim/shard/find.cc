@@ -125,9 +125,9 @@ absl::StatusOr<Verdict> Judged(const FindProblem& problem, size_t variant,
   return impossible;
 }
 
-class Search {
+class ShardSearch {
  public:
-  Search(const FindProblem& problem, std::unique_ptr<VerdictStore> store)
+  ShardSearch(const FindProblem& problem, std::unique_ptr<VerdictStore> store)
       : problem_(problem),
         store_(std::move(store)),
         rates_(RatesOf(problem)),
@@ -379,7 +379,7 @@ absl::StatusOr<FindOutcome> Find(const FindProblem& problem) {
                                                       problem.options.machine));
     ASSIGN_OR_RETURN(store, VerdictStore::Open(problem.options.store, std::move(search)));
   }
-  return Search(problem, std::move(store)).Run();
+  return ShardSearch(problem, std::move(store)).Run();
 }
 
 }  // namespace tpusim::tools

@@ -57,7 +57,7 @@ std::string AdviceText(const VerdictOr& verdict) {
 }
 
 // A variant that ran, and what it changes; negative is better.
-struct Row {
+struct VariantRow {
   const Variant* variant = nullptr;
   Picoseconds step_time;
   Bytes peak_hbm;
@@ -81,7 +81,7 @@ class Advice {
                        Change(number(base_.peak.hbm()), number(verdict.peak))});
     }
     // What gains most comes first.
-    std::ranges::stable_sort(rows_, {}, &Row::step_time);
+    std::ranges::stable_sort(rows_, {}, &VariantRow::step_time);
   }
 
   std::string Text(size_t top) const {
@@ -90,24 +90,27 @@ class Advice {
         "workload", name_, config_, "step time", results::TimeText(base_.step_time),
         results::BytesText(base_.peak.hbm()), results::BytesText(base_.usable.hbm()), "tried",
         rows_.size());
-    const auto shorter = [](const Row& row) { return row.step <= -kSmallestChange; };
-    const auto of_chip = [](const Row& row) { return row.variant->kind == kOfTheChip; };
-    for (const Row& row : rows_) {
+    const auto shorter = [](const VariantRow& row) { return row.step <= -kSmallestChange; };
+    const auto of_chip = [](const VariantRow& row) { return row.variant->kind == kOfTheChip; };
+    for (const VariantRow& row : rows_) {
       if (!of_chip(row) || !shorter(row)) continue;
       text += fmt::format("{:<14} most by what {} would change: {}\n", "bound", row.variant->name,
                           ChangeText(row.step));
       break;
     }
     text += Table("what you can change", top,
-                  [&](const Row& row) { return shorter(row) && !of_chip(row); });
+                  [&](const VariantRow& row) { return shorter(row) && !of_chip(row); });
     text +=
-        Table("a better chip", top, [&](const Row& row) { return shorter(row) && of_chip(row); });
-    std::vector<Row> leaner = rows_;
-    std::erase_if(leaner, [&](const Row& row) { return row.peak > -kWorthALine || of_chip(row); });
-    std::ranges::stable_sort(leaner, {}, &Row::peak);
+        Table("a better chip", top,
+              [&](const VariantRow& row) { return shorter(row) && of_chip(row); });
+    std::vector<VariantRow> leaner = rows_;
+    std::erase_if(leaner, [&](const VariantRow& row) {
+      return row.peak > -kWorthALine || of_chip(row);
+    });
+    std::ranges::stable_sort(leaner, {}, &VariantRow::peak);
     text += Table("less memory", leaner, top);
     std::vector<std::string> same, longer;
-    for (const Row& row : rows_) {
+    for (const VariantRow& row : rows_) {
       if (row.step >= kSmallestChange) {
         longer.push_back(fmt::format("{} {}", row.variant->name, ChangeText(row.step)));
       } else if (!shorter(row)) {
@@ -130,7 +133,7 @@ class Advice {
                   {"variants", Json::array()},
                   {"chip", Json::array()},
                   {"not_possible", trials_.FailedJson()}});
-    for (const Row& row : rows_) {
+    for (const VariantRow& row : rows_) {
       const bool of_chip = row.variant->kind == kOfTheChip;
       j[of_chip ? "chip" : "variants"].push_back({{"kind", row.variant->kind},
                                                   {"name", row.variant->name},
@@ -147,17 +150,18 @@ class Advice {
  private:
   template <typename Wanted>
   std::string Table(std::string_view title, size_t top, const Wanted& wanted) const {
-    std::vector<Row> rows;
+    std::vector<VariantRow> rows;
     std::ranges::copy_if(rows_, std::back_inserter(rows), wanted);
     return Table(title, rows, top);
   }
 
-  static std::string Table(std::string_view title, const std::vector<Row>& rows, size_t top) {
+  static std::string Table(std::string_view title, const std::vector<VariantRow>& rows,
+                           size_t top) {
     if (rows.empty()) return "";
     std::vector<std::vector<std::string>> cells = {
         {std::string(title), "step time", "change", "peak HBM", "change", "<why or how"}};
     for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
-      const Row& row = rows[i];
+      const VariantRow& row = rows[i];
       cells.push_back({row.variant->name, results::TimeText(row.step_time), ChangeText(row.step),
                        results::BytesText(row.peak_hbm), ChangeText(row.peak),
                        WhyOf(*row.variant)});
@@ -169,7 +173,7 @@ class Advice {
   const std::string name_, config_;
   const results::Report& base_;
   const Trials& trials_;
-  std::vector<Row> rows_;
+  std::vector<VariantRow> rows_;
 };
 
 // Simulates the program of the run, which the compiler has scheduled for the chip as it is, on a

@@ -47,7 +47,7 @@ struct CheckFlags {
 };
 
 // The figures of a step that are compared.
-struct Step {
+struct ReportedStep {
   std::string workload, config;
   std::string bound_by = "";
   Picoseconds time{0};
@@ -59,18 +59,18 @@ struct Step {
   std::string name() const { return fmt::format("{} on {}", workload, config); }
 };
 
-enum class Unit { kTime, kBytes, kShare };
+enum class LimitUnit { kTime, kBytes, kShare };
 
 struct Limit {
   std::string what;
-  Unit unit = Unit::kTime;
+  LimitUnit unit = LimitUnit::kTime;
   double measured = 0, limit = 0;  // nanoseconds, bytes, a share
   std::string allowed;             // for people: "at most 62.00 ms"
   bool holds = true;
 };
 
 struct Checked {
-  Step step;
+  ReportedStep step;
   std::vector<Limit> limits;
   std::string problem;  // why it could not be compared
   bool holds() const { return problem.empty() && std::ranges::all_of(limits, &Limit::holds); }
@@ -83,11 +83,11 @@ double Figure(const char* key, double value, double least, double most) {
 }
 
 // The fields that every version of the schema has.
-Step StepOf(const Json& j, const std::string& workload, const std::string& config) {
+ReportedStep StepOf(const Json& j, const std::string& workload, const std::string& config) {
   // Half a picosecond is no time, and more picoseconds or bytes than this are not counted.
   constexpr double kLeastNs = 0.0005, kMostNs = 9e15, kMostBytes = 9e18;
   constexpr double kMostMfu = 1e6;  // a baseline of before may have more than 1
-  Step step{.workload = workload, .config = config};
+  ReportedStep step{.workload = workload, .config = config};
   step.bound_by = j.value("bound_by", "");
   const double time = Figure("step_time_ns", j.at("step_time_ns").get<double>(), kLeastNs, kMostNs);
   step.time = Picoseconds(static_cast<int64_t>(std::llround(time * 1e3)));
@@ -97,8 +97,8 @@ Step StepOf(const Json& j, const std::string& workload, const std::string& confi
   return step;
 }
 
-std::vector<Step> StepsOf(const Json& j) {
-  std::vector<Step> steps;
+std::vector<ReportedStep> StepsOf(const Json& j) {
+  std::vector<ReportedStep> steps;
   const auto text = [](const Json& of, const char* key) { return of.at(key).get<std::string>(); };
   const std::string schema = text(j, "schema");
   if (schema == "tpusim.report/1") {
@@ -122,7 +122,7 @@ std::vector<Step> StepsOf(const Json& j) {
   return steps;
 }
 
-absl::StatusOr<std::vector<Step>> ReadSteps(const std::string& path) {
+absl::StatusOr<std::vector<ReportedStep>> ReadSteps(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   try {
     return StepsOf(Json::parse(text));
@@ -134,14 +134,14 @@ absl::StatusOr<std::vector<Step>> ReadSteps(const std::string& path) {
   }
 }
 
-Limit AtMost(std::string what, Unit unit, double measured, double limit, std::string text) {
+Limit AtMost(std::string what, LimitUnit unit, double measured, double limit, std::string text) {
   return {std::move(what), unit, measured, limit, "at most " + std::move(text), measured <= limit};
 }
 
 // Against the same step of before: no more than the tolerance longer or larger, or two-sided
 // shorter or smaller.
-Limit Near(std::string what, Unit unit, double measured, double before, const CheckFlags& flags,
-           std::string text) {
+Limit Near(std::string what, LimitUnit unit, double measured, double before,
+           const CheckFlags& flags, std::string text) {
   const double change = before == 0 ? (measured == 0 ? 0 : 1) : measured / before - 1;
   const bool holds = change <= flags.tolerance && (!flags.two_sided || change >= -flags.tolerance);
   return {std::move(what),
@@ -156,27 +156,28 @@ Limit Near(std::string what, Unit unit, double measured, double before, const Ch
 }
 
 void CheckLimits(const CheckFlags& flags, Checked& checked) {
-  const Step& s = checked.step;
+  const ReportedStep& s = checked.step;
   const double time = ToNanoseconds(s.time), peak = static_cast<double>(s.peak.value());
   if (flags.most_time) {
-    checked.limits.push_back(AtMost("step time", Unit::kTime, time, ToNanoseconds(*flags.most_time),
-                                    TimeText(*flags.most_time)));
+    checked.limits.push_back(AtMost("step time", LimitUnit::kTime, time,
+                                    ToNanoseconds(*flags.most_time), TimeText(*flags.most_time)));
   }
   if (flags.most_memory) {
-    checked.limits.push_back(AtMost("peak HBM", Unit::kBytes, peak,
+    checked.limits.push_back(AtMost("peak HBM", LimitUnit::kBytes, peak,
                                     static_cast<double>(flags.most_memory->value()),
                                     BytesText(*flags.most_memory)));
   }
   if (flags.least_mfu) {
-    checked.limits.push_back({"MFU", Unit::kShare, s.mfu, *flags.least_mfu,
+    checked.limits.push_back({"MFU", LimitUnit::kShare, s.mfu, *flags.least_mfu,
                               "at least " + PercentText(*flags.least_mfu),
                               s.mfu >= *flags.least_mfu});
   }
 }
 
-void CheckBaseline(const CheckFlags& flags, const std::vector<Step>& baseline, Checked& checked) {
-  const Step& now = checked.step;
-  const auto before = std::ranges::find(baseline, now.key(), &Step::key);
+void CheckBaseline(const CheckFlags& flags, const std::vector<ReportedStep>& baseline,
+                   Checked& checked) {
+  const ReportedStep& now = checked.step;
+  const auto before = std::ranges::find(baseline, now.key(), &ReportedStep::key);
   if (before == baseline.end()) {
     checked.problem = fmt::format("{} has no such step", flags.baseline);
     return;
@@ -185,20 +186,21 @@ void CheckBaseline(const CheckFlags& flags, const std::vector<Step>& baseline, C
     checked.problem = fmt::format("{}: {}", flags.baseline, before->problem);
     return;
   }
-  checked.limits.push_back(Near("step time against baseline", Unit::kTime, ToNanoseconds(now.time),
-                                ToNanoseconds(before->time), flags, TimeText(before->time)));
+  checked.limits.push_back(Near("step time against baseline", LimitUnit::kTime,
+                                ToNanoseconds(now.time), ToNanoseconds(before->time), flags,
+                                TimeText(before->time)));
   checked.limits.push_back(
-      Near("peak HBM against baseline", Unit::kBytes, static_cast<double>(now.peak.value()),
+      Near("peak HBM against baseline", LimitUnit::kBytes, static_cast<double>(now.peak.value()),
            static_cast<double>(before->peak.value()), flags, BytesText(before->peak)));
 }
 
 std::string MeasuredText(const Limit& limit) {
   switch (limit.unit) {
-    case Unit::kTime:
+    case LimitUnit::kTime:
       return TimeText(Picoseconds(std::llround(limit.measured * 1e3)));
-    case Unit::kBytes:
+    case LimitUnit::kBytes:
       return BytesText(Bytes(std::llround(limit.measured)));
-    case Unit::kShare:
+    case LimitUnit::kShare:
       break;
   }
   return PercentText(limit.measured);
@@ -256,15 +258,15 @@ std::string AsJson(const std::vector<Checked>& all) {
 }
 
 // A line per step, so that a change shows which steps it moves.
-std::string BaselineJson(std::vector<Step> steps) {
-  std::ranges::sort(steps, {}, &Step::key);
+std::string BaselineJson(std::vector<ReportedStep> steps) {
+  std::ranges::sort(steps, {}, &ReportedStep::key);
   const auto dump = [](const Json& j) {
     return j.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   std::string text = dump(results::HeadOf("tpusim.baseline/1", ThisProducer()));
   text.pop_back();
   text += ",\"steps\":[";
-  for (const Step& step : steps) {
+  for (const ReportedStep& step : steps) {
     text += text.back() == '[' ? "\n" : ",\n";
     text += dump({{"workload", step.workload},
                   {"config", step.config},
@@ -276,9 +278,9 @@ std::string BaselineJson(std::vector<Step> steps) {
 }
 
 // Error: two steps of one name; which of them is meant is not known.
-absl::Status CheckUnique(const std::vector<Step>& steps, const std::string& where) {
+absl::Status CheckUnique(const std::vector<ReportedStep>& steps, const std::string& where) {
   std::map<std::pair<std::string, std::string>, int> seen;
-  for (const Step& step : steps) {
+  for (const ReportedStep& step : steps) {
     if (++seen[step.key()] > 1) {
       return UserError(fmt::format("{}: {} is there more than once", where, step.name()));
     }
@@ -286,8 +288,8 @@ absl::Status CheckUnique(const std::vector<Step>& steps, const std::string& wher
   return absl::OkStatus();
 }
 
-absl::Status WriteBaseline(const CheckFlags& flags, const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
+absl::Status WriteBaseline(const CheckFlags& flags, const std::vector<ReportedStep>& steps) {
+  for (const ReportedStep& step : steps) {
     if (!step.problem.empty()) {
       return UserError(fmt::format("{}: no baseline: {}", step.name(), step.problem));
     }
@@ -300,9 +302,9 @@ absl::Status Check(const CheckFlags& flags) {
   for (const std::string& report : flags.reports) inputs.push_back({"report", report});
   // The file that is compared with may be written anew: it has been read by then.
   RETURN_IF_ERROR(CheckOutputs({{"--write-baseline", flags.write_baseline}}, inputs));
-  std::vector<Step> steps, baseline;
+  std::vector<ReportedStep> steps, baseline;
   for (const std::string& report : flags.reports) {
-    ASSIGN_OR_RETURN(std::vector<Step> read, ReadSteps(report));
+    ASSIGN_OR_RETURN(std::vector<ReportedStep> read, ReadSteps(report));
     std::ranges::move(read, std::back_inserter(steps));
   }
   RETURN_IF_ERROR(CheckUnique(steps, "reports"));
@@ -314,7 +316,7 @@ absl::Status Check(const CheckFlags& flags) {
   if (!flags.Limits()) return absl::OkStatus();
 
   std::vector<Checked> all;
-  for (Step& step : steps) {
+  for (ReportedStep& step : steps) {
     Checked checked{std::move(step), {}, ""};
     checked.problem = checked.step.problem;
     if (checked.problem.empty()) {
