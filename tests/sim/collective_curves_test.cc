@@ -17,14 +17,14 @@ INSTANTIATE_TEST_SUITE_P(Slices, CollectiveCurves,
                          TestName);
 
 // One chip of each class instead of all: the same to 10 ps.
-TEST(CollectiveFolding, ColorsOfUnequalParts) {
+TEST(CollectiveFolding, ColorsInRotatedOrders) {
   for (const char* slice : {"v5p-4x4x8", "v7x-4x4x4"}) {
     const configs::Config config = *configs::LoadConfig(slice, {});
     isa::PodProgram program;
     const auto lowered =
         LowerCollective(config, OverAll(config, CollectiveKind::kAllReduce, 64 * kMiB), program);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
-    ASSERT_TRUE(lowered->info.algorithm.starts_with("weighted")) << lowered->info.algorithm;
+    ASSERT_TRUE(lowered->info.algorithm.starts_with("3-color")) << lowered->info.algorithm;
     RunAlone(*lowered, program);
     sim::SimulationOptions unfolded;
     unfolded.folding = sim::Folding::kOff;

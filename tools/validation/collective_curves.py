@@ -49,8 +49,8 @@ are V, the whole array per device; of an all-to-all what each device sends. The 
 the one of the algorithm used, at the effective rate of the links; the *bound* is what the wires
 allow at their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the
 nominal rate on v5e and 0.66 on v6e, so on slices whose axes close 1 / 0.94 = 6.4 % or 1 / 0.66 =
-52 % above the bound is all that can be had; the best algorithm stays within 5 % of that.
-"weighted" are colors of unequal parts, for axes of unequal length and chips of two devices.
+52 % above the bound is all that can be had. The best algorithm stays within 5 % of that where all
+axes have one length and chips one device; elsewhere equal colors leave links idle.
 
 Measured collectives from which the effective rate of links was derived: v5e (a ring of 16, a line
 of 4), v7x (lines of 2) and v6e (an all-reduce over both axes of 16x16, which says nothing of one
@@ -96,6 +96,12 @@ def off_bound(row: Row) -> float:
     return float(row["simulated_ns"] / row["bound_ns"] - 1)
 
 
+def equal_axes(config: str) -> bool:
+    """Whether colors in rotated orders load all links alike: axes of one length, one device."""
+    chip, shape = config.split("-")
+    return chip != "v7x" and len(set(shape.split("x")) - {"1"}) == 1
+
+
 def check(rows: list[Row]) -> None:
     """Asserts what must hold on these slices."""
     for row in rows:
@@ -103,7 +109,8 @@ def check(rows: list[Row]) -> None:
             raise SystemExit(f"{describe(row)}: {off_form(row):+.1%} off its closed form")
         large = row["bytes"] == SIZES[-1] and row["algorithm"] == "best"
         reached = row["efficiency"]
-        if large and reached > 0 and reached * (1 + off_bound(row)) > 1 + BOUND:
+        alike = large and reached > 0 and equal_axes(row["config"])
+        if alike and reached * (1 + off_bound(row)) > 1 + BOUND:
             raise SystemExit(f"{describe(row)}: {off_bound(row):+.1%} off the bound")
 
 

@@ -12,7 +12,6 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/limits.h"
 #include "workloads/collectives/routes.h"
-#include "workloads/collectives/weighted_colors.h"
 
 namespace tpusim::collectives {
 namespace {
@@ -216,26 +215,20 @@ class Collector {
   void Add(std::string_view family, std::string name, std::vector<Dimension> dimensions,
            std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
            std::vector<Way> ways = {}) {
-    Plan plan;
+    Candidate candidate;
+    Plan& plan = candidate.plan;
     plan.dimensions = std::move(dimensions);
     plan.orders = std::move(orders);
     plan.ways = std::move(ways);
-    Add(family, std::move(name), std::move(plan), std::move(lists));
-  }
-
-  void Add(std::string_view family, std::string name, Plan plan,
-           std::vector<std::vector<int64_t>> lists = {}) {
-    Candidate candidate;
-    candidate.plan = std::move(plan);
-    candidate.plan.kind = request_.kind;
-    candidate.plan.hop_latency = config_.chip.ici.hop_latency;
+    plan.kind = request_.kind;
+    plan.hop_latency = config_.chip.ici.hop_latency;
     candidate.lists = std::move(lists);
     candidate.family = family;
     candidate.algorithm = std::move(name);
     if (wanted_(family)) Finish(candidate);
     // One way only, a single phase would lose what it is for.
-    if (!SinglePhase() || !candidate.plan.ways.empty() || !wanted_(SinglePhaseOf(family))) return;
-    candidate.plan.single_phase = true;
+    if (!SinglePhase() || !plan.ways.empty() || !wanted_(SinglePhaseOf(family))) return;
+    plan.single_phase = true;
     candidate.family = SinglePhaseOf(family);
     candidate.algorithm = "single-phase " + candidate.algorithm;
     Finish(candidate);
@@ -341,19 +334,6 @@ void AddRotated(const CollectiveRequest& request, const GroupForm& form,
   }
 }
 
-// Colors of unequal parts, where dimensions differ.
-void AddWeighted(const configs::Config& config, const CollectiveRequest& request,
-                 const GroupForm& form, const std::vector<Dimension>& dimensions,
-                 Collector& collector) {
-  if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
-  const bool hbm = request.space == isa::MemorySpace::kHbm;
-  const BytesPerSecond memory = hbm ? configs::HbmRate(config.chip) : BytesPerSecond(0);
-  for (Plan& plan : WeightedPlans(request.kind, dimensions, memory)) {
-    std::string name = "weighted " + ManyDimensionName(dimensions, plan.orders, *form.box);
-    collector.Add("weighted", std::move(name), std::move(plan));
-  }
-}
-
 void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, const std::vector<Dimension>& dimensions,
                     Collector& collector) {
@@ -418,7 +398,6 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
     return;
   }
   AddRotated(request, form, dimensions, collector);
-  AddWeighted(config, request, form, dimensions, collector);
   if (collector.Wants("axis-by-axis")) {
     std::vector<int> order(dimensions.size());
     std::iota(order.begin(), order.end(), 0);
@@ -530,7 +509,6 @@ const std::vector<std::string>& Families() {
                                    "unidirectional-ring",
                                    "rotated",
                                    "unidirectional-rotated",
-                                   "weighted",
                                    "axis-by-axis",
                                    "hamiltonian-ring",
                                    "unidirectional-hamiltonian-ring",

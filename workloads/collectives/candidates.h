@@ -7,8 +7,6 @@
 //   rotated                    over several axes, as many colors as axes, which
 //                              take the axes in turns; slices exchange in the middle
 //   unidirectional-rotated     twice as many colors, half of them each way round
-//   weighted                   over axes that differ, as many colors of unequal parts
-//                              as it takes to keep all of them busy
 //   axis-by-axis               over several axes, one after the other
 //   hamiltonian-ring           a cycle of neighbours through a box, both ways
 //   unidirectional-hamiltonian-ring   the same as two colors in opposite ways

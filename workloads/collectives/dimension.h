@@ -61,9 +61,6 @@ struct Dimension {
   int halves() const {
     return shape == Shape::kScattered || (shape == Shape::kRing && n % 2 == 0) ? 2 : 1;
   }
-  bool SameSpeed(const Dimension& other) const {
-    return shape == other.shape && n == other.n && hops == other.hops && rate == other.rate;
-  }
   // All positions do the same.
   bool Symmetric() const {
     return shape == Shape::kSwitched ? closed : shape != Shape::kLine && closes_after == 0;

@@ -21,9 +21,6 @@ inline constexpr Limit kImprovedRing{
     "members of a ring that is shortened pair by pair: the time grows with their square"};
 inline constexpr Limit kRingPasses{"collectives.ring_passes", 16, "rings still to be shortened",
                                    "passes over a ring that is shortened pair by pair"};
-inline constexpr Limit kProgramSteps{
-    "collectives.program_steps", 20000, "linear programs",
-    "pivots of a linear program, whose parts are then as they are"};
 
 }  // namespace tpusim::collectives::limits
 

@@ -5,21 +5,13 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
-#include "workloads/collectives/slots.h"
+#include "workloads/collectives/phases.h"
 
 namespace tpusim::collectives {
 namespace {
 
-Bytes ChunkBytesOf(const CollectiveRequest& request, const Plan& plan, Bytes shard, size_t color) {
-  int64_t parts = plan.halves;
-  if (plan.weights.empty()) {
-    parts *= static_cast<int64_t>(plan.orders.size());
-  } else {
-    // In two steps, as shard * weight may be too large for an integer.
-    const int64_t weight = plan.weights[color];
-    shard = Bytes(shard.value() / kWholeWeight * weight +
-                  CeilDiv(shard.value() % kWholeWeight * weight, kWholeWeight));
-  }
+Bytes ChunkBytesOf(const CollectiveRequest& request, const Plan& plan, Bytes shard) {
+  const int64_t parts = plan.halves * static_cast<int64_t>(plan.orders.size());
   return Bytes(RoundUp(CeilDiv(shard.value(), parts), std::max<int64_t>(1, request.element_bytes)));
 }
 
@@ -70,10 +62,7 @@ void SetChunkBytes(const CollectiveRequest& request, Plan& plan) {
       whole ? request.operand_bytes : Bytes(CeilDiv(request.operand_bytes.value(), plan.members()));
   // The closed form of parts that differ: as if all were like the largest.
   for (const Bytes part : request.parts) shard = std::max(shard, part);
-  plan.chunk_bytes.clear();
-  for (size_t color = 0; color < plan.orders.size(); ++color) {
-    plan.chunk_bytes.push_back(ChunkBytesOf(request, plan, shard, color));
-  }
+  plan.chunk_bytes = ChunkBytesOf(request, plan, shard);
 }
 
 int64_t NumberOf(const Plan& plan, const Position& position) {
@@ -86,17 +75,16 @@ int64_t NumberOf(const Plan& plan, const Position& position) {
 
 std::vector<Bytes> ChunkBytesFor(const CollectiveRequest& request, const Plan& plan,
                                  const std::vector<Position>& positions) {
-  TPUSIM_CHECK(request.parts.empty() || plan.weights.empty(), "parts that differ, with weights");
   std::vector<Bytes> chunk_bytes(request.parts.size(), Bytes(0));
   for (size_t member = 0; member < request.parts.size(); ++member) {
     chunk_bytes[NumberOf(plan, positions[member])] =
-        ChunkBytesOf(request, plan, request.parts[member], 0);
+        ChunkBytesOf(request, plan, request.parts[member]);
   }
   return chunk_bytes;
 }
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position) {
-  DeviceSteps steps = SlottedSteps(plan, position);
+  DeviceSteps steps = PhasedSteps(plan, position);
   if (plan.single_phase) {
     for (DeviceStep& step : steps) {
       for (Transfer& transfer : step.sends) transfer.reduce = true;
@@ -117,7 +105,7 @@ Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Byte
   Bytes bytes(0);
   for (const Chunks& chunks : transfer.chunks) {
     if (chunk_bytes.empty()) {
-      bytes += plan.chunk_bytes[chunks.color] * CountOf(chunks, plan.halves);
+      bytes += plan.chunk_bytes * CountOf(chunks, plan.halves);
       continue;
     }
     Chunks origins = chunks;
@@ -144,9 +132,9 @@ Picoseconds TimeOf(const Plan& plan, const configs::ChipParams& chip) {
                      idle(plan.barriers + plan.refill) * (plan.spans - 1);
   const bool scatters = plan.kind == CollectiveKind::kReduceScatter;
   if (scatters || plan.kind == CollectiveKind::kAllReduce) {
-    time += SlottedTime(plan, /*sums=*/true);
+    time += PhasedTime(plan, /*sums=*/true);
   }
-  if (!scatters && !plan.single_phase) time += SlottedTime(plan, /*sums=*/false);
+  if (!scatters && !plan.single_phase) time += PhasedTime(plan, /*sums=*/false);
   return timing::LaunchTime(chip) + time;
 }
 

@@ -4,8 +4,8 @@
 // Over several dimensions an all-gather goes dimension by dimension, each dimension carrying what
 // the earlier ones brought. With k colors the data is cut into k parts that take the dimensions in
 // rotated orders, so that every dimension carries a k-th at any time; with twice as many, half of
-// them go round the rings one way and half the other. Parts may have weights, and phases slots of
-// time (slots.h, weighted_colors.h). A reduce-scatter is the mirror image, an all-reduce one after
+// them go round the rings one way and half the other. Colors go
+// through their phases side by side (phases.h). A reduce-scatter is the mirror image, an all-reduce one after
 // the other. What a kernel of the TPU compiler adds up goes span by span (sum_kernel.h).
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
@@ -21,8 +21,6 @@
 
 namespace tpusim::collectives {
 
-inline constexpr int64_t kWholeWeight = 1 << 16;
-
 struct Plan {
   CollectiveKind kind = CollectiveKind::kAllGather;
   // All-reduce as an all-gather of whole operands that all members add up: half
@@ -32,10 +30,6 @@ struct Plan {
   std::vector<std::vector<int>>
       orders;             // of the dimensions, per color, as an all-gather takes them
   std::vector<Way> ways;  // per color; empty: kBoth for all
-  // Per color and phase, ascending in a color; empty: the number of the phase.
-  std::vector<std::vector<int>> slots;
-  // Of the data, per color, in kWholeWeight-ths; empty: equal parts.
-  std::vector<int64_t> weights;
   Picoseconds hop_latency;
   BytesPerSecond memory;  // of a device, that all transfers share; 0: no limit
   // Copies on each device beside: the operand amid zeros before an all-reduce that
@@ -49,9 +43,9 @@ struct Plan {
   Picoseconds barriers{0}, refill{0};
   std::vector<Bytes> reads, writes;
   bool in_vmem = false;  // all of a span is in VMEM while it travels
-  // Unit of the transfers, per color: one half (if shards are halved) of its part of
-  // one shard, rounded up to whole elements so that all members do the same.
-  std::vector<Bytes> chunk_bytes;
+  // Unit of the transfers: one half (if shards are halved) of a color's part of one shard, rounded
+  // up to whole elements so that all members do the same.
+  Bytes chunk_bytes{0};
   int halves = 1;
 
   int64_t members() const;
@@ -60,7 +54,7 @@ struct Plan {
   Way WayOf(size_t color) const { return ways.empty() ? Way::kBoth : ways[color]; }
 };
 
-// Fills in `chunk_bytes` and `halves`, given dimensions, orders and weights.
+// Fills in `chunk_bytes` and `halves`, given dimensions and orders.
 void SetChunkBytes(const CollectiveRequest& request, Plan& plan);
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position);

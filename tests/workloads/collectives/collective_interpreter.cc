@@ -330,7 +330,7 @@ class DataInterpreter {
         }
         const int64_t bytes = BytesOf(plan_, transfer, {}).value();
         int64_t expected = 0;
-        for (const Atom& chunk : chunk_bytes) expected += plan_.chunk_bytes[chunk.color].value();
+        expected += plan_.chunk_bytes.value() * static_cast<int64_t>(chunk_bytes.size());
         if (!plan_.single_phase && bytes != expected) {
           Fail(
               fmt::format("step {}: {} bytes for {} chunk_bytes", step, bytes, chunk_bytes.size()));

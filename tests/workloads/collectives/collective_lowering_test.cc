@@ -153,7 +153,7 @@ TEST(ChoiceTest, NamesSayWhatRunsWhere) {
   EXPECT_EQ(name(V5e("4x2"), {0, 1}), "Hamiltonian ring of 8 over 4x2");
   EXPECT_EQ(name(V5e("16x16"), {0, 1}), "2-color 2-D ring 16x16");
   EXPECT_EQ(name(Torus({4, 4, 4}, true), {0, 1, 2}), "3-color 3-D ring 4x4x4");
-  EXPECT_EQ(name(V5e("8x16"), {0, 1}), "weighted 4-color 2-D ring and line 8x16");
+  EXPECT_EQ(name(V5e("8x16"), {0, 1}), "2-color 2-D ring and line 8x16");
   const configs::Config tray = V5e("4x4");
   EXPECT_EQ(AlgorithmOf(tray, Request(gather, {{0, 1, 3, 7, 12}}, kMiB)), "minimum-hop ring of 5");
   EXPECT_EQ(AlgorithmOf(V5e("16x16"), Request(gather, {{0, 4, 8, 12}}, kMiB)),

@@ -238,7 +238,7 @@ TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
 // 128 chips with six links each, all of which work: V = 4 GiB at 42.3e9 B/s. Colors
 // take turns z, x, y; those that end along x or y hold V/3/4 there and pass it on in
 // 1 + 1/2 steps, the one that ends along z holds V/3/8 and does so in 3 + 1/2, which takes
-// longer: V/3 * 7/16 = 14.81 ms, and less before. Colors of unequal parts are faster.
+// longer: V/3 * 7/16 = 14.81 ms, and less before.
 TEST(CollectiveTimeTest, TwistedTori) {
   const configs::Config config = *configs::LoadConfig("v4-4x4x8_twisted", {});
   const configs::Config plain = *configs::LoadConfig("v4-4x4x8", {});
@@ -258,10 +258,8 @@ TEST(CollectiveTimeTest, TwistedTori) {
     EXPECT_LE(Ratio(run.time, straight->expected), 1.05) << what;
   }
   const CollectiveRequest gather = Along(config, CollectiveKind::kAllGather, {0, 1, 2}, 32 * kMiB);
-  const double rotated = Microseconds(config, gather, {{"", "rotated"}});
-  EXPECT_GT(rotated, 14'807);
-  EXPECT_LT(rotated, 21'000);
-  EXPECT_LT(Microseconds(config, gather), rotated);
+  EXPECT_GT(Microseconds(config, gather), 14'807);
+  EXPECT_LT(Microseconds(config, gather), 21'000);
 }
 
 TEST(CollectiveTimeTest, ScatteredGroupsTakeTheirClosedForm) {

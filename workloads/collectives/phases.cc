@@ -1,4 +1,4 @@
-#include "workloads/collectives/slots.h"
+#include "workloads/collectives/phases.h"
 
 #include <algorithm>
 #include <tuple>
@@ -12,15 +12,16 @@ namespace {
 // Steps that end within this of each other, in seconds, end together.
 constexpr double kSoon = 1e-12;
 
-// What goes over one dimension in one slot: all phases that have it in the same shape and the
-// same way. A dimension that still is a line for some and a ring for others (twisted
+// What goes over one dimension in one phase: the data of all colors that take it then in the same
+// shape and the same way. A dimension that still is a line for some and a ring for others (twisted
 // tori) serves them one after the other.
 struct Load {
   Dimension dimension;
   int index = 0;  // of the dimension
   Way way = Way::kBoth;
-  std::vector<std::pair<int, size_t>> phases = {};  // color, phase
-  Bytes bundle = Bytes(0);                          // of one position: a shard, or a block
+  size_t phase = 0;
+  std::vector<int> colors = {};
+  Bytes bundle = Bytes(0);  // of one position: a shard, or a block
 };
 struct Track {
   std::vector<Load> loads;
@@ -36,32 +37,18 @@ Bytes BundleAt(const Plan& plan, size_t color, size_t phase) {
   } else if (!plan.single_phase) {
     for (size_t i = 0; i < phase; ++i) held *= plan.dimensions[plan.orders[color][i]].n;
   }
-  return plan.chunk_bytes[color] * held;
+  return plan.chunk_bytes * held;
 }
 
-size_t SlotOf(const Plan& plan, size_t color, size_t phase) {
-  return plan.slots.empty() ? phase : static_cast<size_t>(plan.slots[color][phase]);
-}
-
-size_t SlotCount(const Plan& plan) {
-  size_t count = 0;
-  for (size_t color = 0; color < plan.orders.size(); ++color) {
-    for (size_t phase = 0; phase < plan.dimensions.size(); ++phase) {
-      count = std::max(count, SlotOf(plan, color, phase) + 1);
-    }
-  }
-  return count;
-}
-
-// The tracks of every slot, by dimension; opposite ways round a ring have links of their own.
+// The tracks of every phase, by dimension; opposite ways round a ring have links of their own.
 std::vector<std::vector<Track>> TracksOf(const Plan& plan) {
-  std::vector<std::vector<Track>> slots(SlotCount(plan));
+  std::vector<std::vector<Track>> phases(plan.dimensions.size());
   for (size_t color = 0; color < plan.orders.size(); ++color) {
     for (size_t phase = 0; phase < plan.dimensions.size(); ++phase) {
       const int index = plan.orders[color][phase];
       const Dimension dimension = plan.DimensionAt(color, phase);
       const Way way = plan.WayOf(color);
-      std::vector<Track>& tracks = slots[SlotOf(plan, color, phase)];
+      std::vector<Track>& tracks = phases[phase];
       auto track = std::ranges::find_if(tracks, [&](const Track& t) {
         return t.loads[0].index == index && t.loads[0].way == way;
       });
@@ -69,13 +56,13 @@ std::vector<std::vector<Track>> TracksOf(const Plan& plan) {
       auto load = std::ranges::find_if(
           track->loads, [&](const Load& l) { return l.dimension.shape == dimension.shape; });
       if (load == track->loads.end()) {
-        load = track->loads.insert(load, {.dimension = dimension, .index = index, .way = way});
+        load = track->loads.insert(load, {dimension, index, way, phase});
       }
-      load->phases.push_back({static_cast<int>(color), phase});
+      load->colors.push_back(static_cast<int>(color));
       load->bundle += BundleAt(plan, color, phase);
     }
   }
-  return slots;
+  return phases;
 }
 
 std::vector<Picoseconds> StepTimes(const Plan& plan, const Load& load) {
@@ -110,8 +97,8 @@ void Join(std::vector<Transfer>& transfers, const std::vector<Transfer>& more) {
 
 DeviceSteps StepsOf(const Plan& plan, const Load& load, const Position& position) {
   DeviceSteps steps;
-  for (const auto& [color, phase] : load.phases) {
-    const Chunks held = HeldAt(plan, position, color, phase);
+  for (const int color : load.colors) {
+    const Chunks held = HeldAt(plan, position, color, load.phase);
     const DeviceSteps one = Exchanges(plan)
                                 ? AllToAllSteps(load.dimension, load.index, held)
                                 : AllGatherSteps(load.dimension, load.index, held, load.way);
@@ -127,7 +114,7 @@ DeviceSteps StepsOf(const Plan& plan, const Load& load, const Position& position
   return steps;
 }
 
-// When the steps of the tracks end, counted from the begin of the slot; in that order. Steps of
+// When the steps of the tracks end, counted from the begin of the phase; in that order. Steps of
 // one track never end together: those that take no time, or longer than can be counted, still come
 // one after the other.
 struct End {
@@ -169,6 +156,24 @@ Picoseconds TimeOfTrack(const Plan& plan, const Track& track) {
                            : AllGatherTime(load.dimension, load.bundle, plan.hop_latency, load.way);
   }
   return sum;
+}
+
+// How often the bytes of a dimension pass the memory of the device that has most to do in this
+// step of a gathering: read where they are sent, written where they arrive. `sums`: in the
+// mirror image, where a receiver also reads what is added to.
+int64_t MemoryPasses(const Dimension& dimension, Way way, int64_t step, bool sums) {
+  const int64_t sent = sums ? 2 : 1;
+  if (way != Way::kBoth || dimension.shape == Dimension::Shape::kSwitched) return 1 + sent;
+  if (dimension.shape != Dimension::Shape::kLine) return 2 * (1 + sent);
+  int64_t most = 0;
+  for (int64_t before = 0; before < dimension.n; ++before) {
+    const int64_t behind = dimension.n - 1 - before;  // positions on this side and on that
+    const int64_t in = (before > step ? 1 : 0) + (behind > step ? 1 : 0);
+    const int64_t out =
+        (before >= step && behind > 0 ? 1 : 0) + (behind >= step && before > 0 ? 1 : 0);
+    most = std::max(most, in + out * sent);
+  }
+  return most;
 }
 
 // A track on its way: steps with what they need.
@@ -248,8 +253,8 @@ struct Exchanged {
   Picoseconds middle, end;
 };
 
-// An exchange along lines is direct, so that slots overlap: the middle of a line goes on
-// while its ends still wait. In the next slot a link is busy from when the first of its dimension
+// An exchange along lines is direct, so that phases overlap: the middle of a line goes on
+// while its ends still wait. In the next phase a link is busy from when the first of its dimension
 // comes, unless the last one comes so late that only its own blocks are left. What
 // other dimensions hold up comes late for some whole dimension.
 Picoseconds ExchangeTime(const Plan& plan) {
@@ -289,7 +294,7 @@ Picoseconds ExchangeTime(const Plan& plan) {
 
 }  // namespace
 
-DeviceSteps SlottedSteps(const Plan& plan, const Position& position) {
+DeviceSteps PhasedSteps(const Plan& plan, const Position& position) {
   DeviceSteps all;
   for (const std::vector<Track>& tracks : TracksOf(plan)) {
     std::vector<DeviceSteps> steps;
@@ -322,22 +327,7 @@ DeviceSteps SlottedSteps(const Plan& plan, const Position& position) {
   return all;
 }
 
-int64_t MemoryPasses(const Dimension& dimension, Way way, int64_t step, bool sums) {
-  const int64_t sent = sums ? 2 : 1;
-  if (way != Way::kBoth || dimension.shape == Dimension::Shape::kSwitched) return 1 + sent;
-  if (dimension.shape != Dimension::Shape::kLine) return 2 * (1 + sent);
-  int64_t most = 0;
-  for (int64_t before = 0; before < dimension.n; ++before) {
-    const int64_t behind = dimension.n - 1 - before;  // positions on this side and on that
-    const int64_t in = (before > step ? 1 : 0) + (behind > step ? 1 : 0);
-    const int64_t out =
-        (before >= step && behind > 0 ? 1 : 0) + (behind >= step && before > 0 ? 1 : 0);
-    most = std::max(most, in + out * sent);
-  }
-  return most;
-}
-
-Picoseconds SlottedTime(const Plan& plan, bool sums) {
+Picoseconds PhasedTime(const Plan& plan, bool sums) {
   if (Exchanges(plan)) return ExchangeTime(plan);
   Picoseconds time(0);
   for (const std::vector<Track>& tracks : TracksOf(plan)) time += TogetherTime(plan, tracks, sums);
