@@ -15,6 +15,7 @@
 #include "configs/status_macros.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/candidates.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
@@ -214,7 +215,7 @@ bool IsInVmem(const Instruction& i) {
 }  // namespace
 
 std::string AxesOf(const Instruction& collective) {
-  return hlo::FrontendAttribute(collective, hlo::kAxes).value_or("");
+  return hlo::annotations::kAxes.Of(collective).value_or("");
 }
 
 absl::StatusOr<collectives::CollectiveRequest> RequestOf(

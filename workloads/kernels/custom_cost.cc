@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/assumed_trips.h"
@@ -28,13 +29,7 @@ constexpr Reason kFreeCallback{
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-// A KernelCost message as text, so that an instruction can carry it.
-constexpr char kCostAttribute[] = "tpusim.kernel_cost";
-// A sentence: why there is none.
-constexpr char kUnpriced[] = "tpusim.kernel_unpriced";
-// A KernelCost message of nothing but the loops whose counts are missing, as text.
-constexpr char kOpenLoops[] = "tpusim.kernel_open_loops";
+namespace annotations = hlo::annotations;
 
 constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
     {"bf16", isa::NumberFormat::kBf16},        {"f32", isa::NumberFormat::kF32},
@@ -286,13 +281,13 @@ absl::StatusOr<OpenCost> OpenCostOf(const tpusim::KernelCost& kernel, const Kern
 }
 
 std::string UnpricedReason(const Instruction& call) {
-  if (hlo::FrontendAttribute(call, kCostAttribute)) return "";
-  return hlo::FrontendAttribute(call, kUnpriced).value_or("");
+  if (annotations::kKernelCost.On(call)) return "";
+  return annotations::kKernelUnpriced.Of(call).value_or("");
 }
 
 std::vector<OpenLoop> OpenLoopsOf(const Instruction& call) {
   std::vector<OpenLoop> loops;
-  const auto text = hlo::FrontendAttribute(call, kOpenLoops);
+  const auto text = annotations::kKernelOpenLoops.Of(call);
   if (!text || UnpricedReason(call).empty()) return loops;
   tpusim::KernelCost message;
   TPUSIM_CHECK(google::protobuf::TextFormat::ParseFromString(*text, &message),
@@ -315,7 +310,7 @@ std::vector<Record> CostAssumptions(const hlo::Module& module) {
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (const Instruction* i : computation->instructions()) {
       if (i->opcode() != Opcode::kCustomCall) continue;
-      const auto text = hlo::FrontendAttribute(*i, kCostAttribute);
+      const auto text = annotations::kKernelCost.Of(*i);
       tpusim::KernelCost message;
       if (!text || !google::protobuf::TextFormat::ParseFromString(*text, &message)) continue;
       for (const std::string& sentence : message.assumed()) {
@@ -339,7 +334,7 @@ std::vector<Record> FreeHostCallbacks(const hlo::Module& module) {
   std::vector<Record> records;
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (const Instruction* i : computation->instructions()) {
-      if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kCostAttribute)) continue;
+      if (!hlo::IsHostCallback(*i) || annotations::kKernelCost.On(*i)) continue;
       Records(&records).Add(kFreeCallback, i->name(), {{"call", i->Describe()}});
     }
   }
@@ -347,11 +342,11 @@ std::vector<Record> FreeHostCallbacks(const hlo::Module& module) {
 }
 
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
-  if (const auto stated = hlo::FrontendAttribute(call, kCostAttribute)) {
+  if (const auto stated = annotations::kKernelCost.Of(call)) {
     tpusim::KernelCost message;
     if (!google::protobuf::TextFormat::ParseFromString(*stated, &message)) {
       return UserError(fmt::format("{}: its attribute {} is no KernelCost: '{}'", call.Describe(),
-                                   kCostAttribute, *stated));
+                                   annotations::kKernelCost.name, *stated));
     }
     return CostOf(message);
   }
@@ -371,20 +366,20 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
 }
 
 void SetCustomCost(Instruction* call, const CustomCost& cost) {
-  hlo::SetFrontendAttribute(call, kCostAttribute, MessageOf(cost).ShortDebugString());
+  annotations::kKernelCost.Set(call, MessageOf(cost).ShortDebugString());
 }
 
 void SetUnpriced(Instruction* call, const OpenCost& found) {
-  hlo::SetFrontendAttribute(call, kUnpriced, found.unpriced);
-  hlo::SetFrontendAttribute(call, kOpenLoops, MessageOf(found.open_loops).ShortDebugString());
+  annotations::kKernelUnpriced.Set(call, found.unpriced);
+  annotations::kKernelOpenLoops.Set(call, MessageOf(found.open_loops).ShortDebugString());
 }
 
 bool IsPriced(const Instruction& call) {
-  return hlo::FrontendAttribute(call, kCostAttribute) || hlo::FrontendAttribute(call, kUnpriced);
+  return annotations::kKernelCost.On(call) || annotations::kKernelUnpriced.On(call);
 }
 
 std::optional<Picoseconds> TimeAlone(const Instruction& call) {
-  if (!hlo::FrontendAttribute(call, kCostAttribute)) return std::nullopt;
+  if (!annotations::kKernelCost.On(call)) return std::nullopt;
   const absl::StatusOr<CustomCost> stated = CustomCostOf(call);
   return stated.ok() && IsTimeAlone(*stated) ? stated->time : std::nullopt;
 }
@@ -431,7 +426,7 @@ bool IsPartialReduceCall(const Instruction& i) {
 }
 
 bool IsFactorizationCall(const Instruction& i) {
-  if (i.opcode() != Opcode::kCustomCall || hlo::FrontendAttribute(i, kCostAttribute)) return false;
+  if (i.opcode() != Opcode::kCustomCall || annotations::kKernelCost.On(i)) return false;
   if (i.operands().empty() || i.operand(0)->shape().rank() < 2) return false;
   const std::string& target = i.attrs().custom_call_target();
   return target == kQrTarget || target == kMakeQTarget || target == kLuTarget ||
@@ -439,7 +434,7 @@ bool IsFactorizationCall(const Instruction& i) {
 }
 
 bool HasKernelOfItsOwn(const Instruction& i) {
-  if (hlo::FrontendAttribute(i, kCostAttribute)) return false;
+  if (annotations::kKernelCost.On(i)) return false;
   return IsTopKCall(i) || IsPartialReduceCall(i) || IsFactorizationCall(i);
 }
 

@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
@@ -54,7 +55,7 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                       instruction.Describe()));
     }
   }
-  if (TakesEstimate(instruction)) return BuildEstimatedKernel(view, target);
+  if (hlo::annotations::kTakesEstimate.On(instruction)) return BuildEstimatedKernel(view, target);
   if (instruction.opcode() == Opcode::kCustomCall) {
     if (!HasKernelOfItsOwn(instruction)) return BuildCustomKernel(view, target);
     if (IsTopKCall(instruction)) return BuildSortKernel(view, target);

@@ -83,18 +83,6 @@ std::optional<Bytes> StatedVmemOf(const hlo::Instruction& kernel) {
   return vmem;
 }
 
-namespace {
-constexpr char kTakesEstimate[] = "tpusim.takes_estimate";
-}  // namespace
-
-void TakeEstimate(hlo::Instruction* kernel) {
-  hlo::SetFrontendAttribute(kernel, kTakesEstimate, "true");
-}
-
-bool TakesEstimate(const hlo::Instruction& kernel) {
-  return hlo::FrontendAttribute(kernel, kTakesEstimate).has_value();
-}
-
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target) {
   return timing::WindowBytes(kernel) <= configs::VmemCapacity(target.chip());
 }

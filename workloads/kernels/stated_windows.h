@@ -35,11 +35,6 @@ std::optional<StatedWindows> StatedWindowsOf(const hlo::Instruction& kernel);
 // what its code keeps (`used_scoped_memory_configs`). Nothing: the instruction does not say.
 std::optional<Bytes> StatedVmemOf(const hlo::Instruction& kernel);
 
-// Makes the kernel take as long as the compiler thought (--kernel-time=compiler), not as long as
-// the machine takes for its windows.
-void TakeEstimate(hlo::Instruction* kernel);
-bool TakesEstimate(const hlo::Instruction& kernel);
-
 // Whether windows as the model counts them fit into the VMEM: how much of it a kernel may take is
 // the compiler's affair.
 bool FitsStated(const isa::Kernel& kernel, const target::Target& target);

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
@@ -65,7 +66,8 @@ absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
     for (isa::SharedBody& body : result.bodies) body = WithFlagsMoved(body, by);
   }
   result.info.axes = cost::AxesOf(hlo::WrappedBy(collective));
-  result.info.reshard_site = hlo::ReshardSiteOf(hlo::WrappedBy(collective));
+  const auto site = hlo::annotations::kReshardSite.Of(hlo::WrappedBy(collective));
+  result.info.reshard_site = static_cast<int32_t>(site.value_or(-1));
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
@@ -28,7 +29,7 @@ absl::StatusOr<Flops> OnArrays(const Instruction& product, const Instruction& in
   const configs::ChipParams& chip = target.chip();
   isa::NumberFormat format = kernel.block.mxu.format;
   // A kernel that takes as long as is stated computes something that takes so long.
-  const bool stated = kernels::TakesEstimate(in);
+  const bool stated = hlo::annotations::kTakesEstimate.On(in);
   if (stated) {
     const absl::StatusOr<kernels::Product> on_arrays = kernels::ProductOf(product, target);
     if (on_arrays.ok()) format = on_arrays->format;

@@ -4,6 +4,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/projection.h"
@@ -308,9 +309,9 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
                    family.make({*builder_, global, rule, choice, operands, shape}));
   NoteIota(global, local);
   if (global.opcode() == Opcode::kDot) {
-    hlo::SetFrontendAttribute(local, hlo::kWantedAxes,
-                              WantedAxes(global, Only(*global.operand(0)), Only(*global.operand(1)),
-                                         Only(global), in_.mesh));
+    hlo::annotations::kWantedAxes.Set(
+        local, WantedAxes(global, Only(*global.operand(0)), Only(*global.operand(1)), Only(global),
+                          in_.mesh));
   }
   if (global.shape().IsTuple()) {
     return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
@@ -411,7 +412,7 @@ absl::Status Partitioner::FinishCollectives() {
                            collective->opcode() == Opcode::kCollectivePermuteStart;
       if (!hlo::HasChannel(*collective)) continue;  // among replicas: there is one
       attrs.set_channel_id(++channel);
-      if (hlo::FrontendAttribute(*collective, hlo::kAxes)) continue;  // ours
+      if (hlo::annotations::kAxes.On(*collective)) continue;  // ours
       sharding::Axes axes;
       if (permute) {
         axes = AxesOfPairs(in_.mesh, hlo::SourceTargetPairs(*collective));
@@ -441,7 +442,7 @@ absl::Status Partitioner::FinishCollectives() {
         if (groups != along) axes.clear();
       }
       if (!axes.empty()) {
-        hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, in_.mesh));
+        hlo::annotations::kAxes.Set(collective, ToString(axes, in_.mesh));
       }
     }
   }

@@ -26,7 +26,7 @@ namespace tpusim::spmd {
 struct PartitionResult {
   std::unique_ptr<hlo::Module> module;
   std::vector<Record> warnings;                 // involuntary full gathers, with source lines
-  std::vector<isa::ReshardSite> reshard_sites;  // collectives name them (hlo::ReshardSiteOf)
+  std::vector<isa::ReshardSite> reshard_sites;  // collectives name them (annotations::kReshardSite)
   // Of the entry's arguments and results, leaf by leaf.
   std::vector<sharding::Sharding> parameter_shardings, result_shardings;
 };

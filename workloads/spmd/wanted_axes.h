@@ -14,7 +14,8 @@
 
 namespace tpusim::spmd {
 
-// As hlo::kWantedAxes has it: "x;y|;y" of two matrices. Shardings are those of the whole program.
+// Returns the value of annotations::kWantedAxes for a dot, such as "x;y|;y". Shardings are those of
+// the whole program.
 std::string WantedAxes(const hlo::Instruction& dot, const sharding::Sharding& lhs,
                        const sharding::Sharding& rhs, const sharding::Sharding& result,
                        const sharding::Mesh& mesh);

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -65,7 +66,7 @@ bool MayBecomeAsync(const Instruction& collective, const Target& target) {
 }
 
 std::string WhySynchronous(const Instruction& i, const Target& target) {
-  if (hlo::FrontendAttribute(i, std::string(hlo::kDemotedFrom))) return "nothing covers it";
+  if (hlo::annotations::kDemotedFrom.On(i)) return "nothing covers it";
   if (AsyncFormOf(i, target, {}) != AsyncForm::kNone) {
     return "no pass made it asynchronous (async-collectives)";
   }

@@ -6,6 +6,7 @@
 #include "configs/status_macros.h"
 #include "tests/workloads/spmd/spmd_test_util.h"
 #include "workloads/hlo/io/text_parser.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/partition.h"
 
@@ -86,7 +87,7 @@ TEST(ReshardSites, CollectivesNameTheirPlace) {
   int named = 0;
   for (const Instruction* i : result.module->entry()->PostOrder()) {
     if (!hlo::IsCollective(i->opcode())) continue;
-    EXPECT_EQ(hlo::ReshardSiteOf(*i), 0) << i->name();
+    EXPECT_EQ(hlo::annotations::kReshardSite.Of(*i), 0) << i->name();
     ++named;
   }
   EXPECT_EQ(named, 1);

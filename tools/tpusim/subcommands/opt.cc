@@ -23,6 +23,7 @@
 #include "workloads/compiler/optimize.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
@@ -31,7 +32,7 @@ namespace {
 struct OptFlags {
   std::string module, config, output;
   std::vector<std::string> dump_after;
-  bool json = false;
+  bool json = false, list_annotations = false;
   ProgramFlags program;
 };
 
@@ -48,7 +49,20 @@ void WarnOfDroppedOrder(const std::vector<passes::PassRun>& runs) {
       run->pass)});
 }
 
+// One annotation per line, with its meaning and stages below.
+std::string AnnotationList() {
+  std::string text;
+  for (const hlo::AnnotationRow& row : hlo::AnnotationTable()) {
+    text += fmt::format("{} ({})\n  {}\n  written by {}; read by {}; ", row.name, row.type,
+                        row.meaning, row.writer, row.readers);
+    text += row.dropped_by == "-" ? "stays\n" : fmt::format("dropped by {}\n", row.dropped_by);
+  }
+  return text;
+}
+
 absl::Status Opt(const OptFlags& flags) {
+  if (flags.list_annotations) return PrintResult(AnnotationList());
+  if (flags.module.empty()) return UserError("opt: MODULE.hlo is required");
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.module, flags.config)));
   ASSIGN_OR_RETURN(const Source source, SourceOf(flags.module));
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, source.import());
@@ -146,9 +160,11 @@ Command AddOpt(CLI::App& parent) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* app =
       parent.add_subcommand("opt", "Run passes of the compiler on a partitioned module");
-  app->add_option("module", flags->module, "HLO text or any HLO proto")
-      ->type_name("MODULE.hlo")
-      ->required();
+  CLI::Option* module = app->add_option("module", flags->module, "HLO text or any HLO proto")
+                            ->type_name("MODULE.hlo");
+  app->add_flag("--list-annotations", flags->list_annotations,
+                "Print the attributes tpusim.* that stages write for later ones, and exit")
+      ->excludes(module);
   app->add_option("-c,--config", flags->config,
                   "The slice, such as v5e-4x2, or a JSON file (default: the module's)")
       ->type_name("CONFIG");

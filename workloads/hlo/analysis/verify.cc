@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/verify_callees.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {
@@ -120,6 +121,7 @@ absl::Status CheckInstruction(const Instruction& i) {
   }
   if (count < FewestOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
   if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
+  RETURN_IF_ERROR(CheckAnnotations(i));
   RETURN_IF_ERROR(CheckCallees(i));
   RETURN_IF_ERROR(CheckHalves(i));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(i));

@@ -1,13 +1,9 @@
 #include "workloads/hlo/ir/attributes.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace tpusim::hlo {
 namespace {
-
-constexpr char kReshard[] = "tpusim.reshard";
-constexpr char kReshardSite[] = "tpusim.reshard_site";
 
 using RepeatedInt64 = google::protobuf::RepeatedField<int64_t>;
 
@@ -189,21 +185,6 @@ void RemoveFrontendAttribute(Instruction* instruction, const std::string& key) {
   pb::HloInstructionProto& attrs = instruction->mutable_attrs();
   attrs.mutable_frontend_attributes()->mutable_map()->erase(key);
   if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();
-}
-
-bool IsReshard(const Instruction& collective) {
-  return FrontendAttribute(collective, kReshard).has_value();
-}
-void MarkAsReshard(Instruction* collective) { SetFrontendAttribute(collective, kReshard, "true"); }
-
-int32_t ReshardSiteOf(const Instruction& collective) {
-  const std::optional<std::string> text = FrontendAttribute(collective, kReshardSite);
-  int32_t site = -1;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), site);
-  return site;
-}
-void SetReshardSite(Instruction* collective, int32_t site) {
-  if (site >= 0) SetFrontendAttribute(collective, kReshardSite, std::to_string(site));
 }
 
 bool IsCallOf(const Instruction& instruction, std::string_view target) {

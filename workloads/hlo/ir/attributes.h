@@ -136,29 +136,12 @@ bool IsHostMemoryKind(std::string_view kind);
 
 // ---- Frontend attributes ---------------------------------------------------
 
-// The frontend attribute of a collective that was asynchronous (its value: the name of the
-// start), until it turned out that nothing covers it.
-inline constexpr std::string_view kDemotedFrom = "async_collective_name";
-
+// Attributes that JAX and XLA define; those of tpusim are in annotations.h.
 std::optional<std::string> FrontendAttribute(const Instruction& instruction,
                                              const std::string& key);
 void SetFrontendAttribute(Instruction* instruction, const std::string& key,
                           const std::string& value);
 void RemoveFrontendAttribute(Instruction* instruction, const std::string& key);
-
-// What the partitioner notes down. Names of mesh axes, comma-separated: those over which a
-// collective goes, and those over which the work of a matrix product is split.
-inline constexpr char kAxes[] = "tpusim.axes";
-inline constexpr char kSplitOver[] = "tpusim.split_over";
-// Of a matrix product: the mesh axes that each operand would best have, dimension by dimension
-// (spmd/wanted_axes.h); dimensions are separated by semicolons, operands by a bar.
-inline constexpr char kWantedAxes[] = "tpusim.wanted_axes";
-// Of a collective that changes how a value is sharded; the program does not state it.
-bool IsReshard(const Instruction& collective);
-void MarkAsReshard(Instruction* collective);
-// The place of the program that it comes from, a number that the partitioner gave; -1: none.
-int32_t ReshardSiteOf(const Instruction& collective);
-void SetReshardSite(Instruction* collective, int32_t site);
 
 // ---- Literals --------------------------------------------------------------
 

@@ -1,30 +1,20 @@
 #include "workloads/hlo/ir/ragged.h"
+#include "workloads/hlo/ir/annotations.h"
 
 #include <algorithm>
-#include <string>
 
-#include "configs/number_text.h"
-#include "fmt/format.h"
-#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::hlo {
-namespace {
-
-constexpr char kSizes[] = "tpusim.ragged_sizes";  // "128,0,64"
-
-}  // namespace
 
 std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
-  const auto text = FrontendAttribute(ragged, kSizes);
-  if (!text) return std::nullopt;
-  std::optional<std::vector<int64_t>> sizes = configs::NumbersIn(*text);
-  // A file may carry such an attribute too.
+  std::optional<std::vector<int64_t>> sizes = annotations::kRaggedSizes.Of(ragged);
+  // A file may state them too.
   return sizes && std::ranges::min(*sizes) >= 0 ? sizes : std::nullopt;
 }
 
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
-  if (sizes.empty()) return RemoveFrontendAttribute(ragged, kSizes);
-  SetFrontendAttribute(ragged, kSizes, fmt::format("{}", fmt::join(sizes, ",")));
+  if (sizes.empty()) return annotations::kRaggedSizes.Remove(ragged);
+  annotations::kRaggedSizes.Set(ragged, sizes);
 }
 
 Bytes RowBytes(const Instruction& exchange) {

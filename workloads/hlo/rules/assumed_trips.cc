@@ -4,14 +4,12 @@
 
 #include "configs/number_text.h"
 #include "fmt/format.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {
-
-constexpr char kAssumedTrips[] = "tpusim.assumed_trips";  // "4", or of branches "4,1,2,0"
-constexpr char kMostTrips[] = "tpusim.most_trips";
 
 // QDWH, the polar decomposition by dynamically weighted Halley iterations, converges in at most
 // six iterations in double precision: Nakatsukasa and Higham, "Stable and efficient spectral
@@ -158,8 +156,8 @@ std::vector<int64_t> PassesOf(const std::vector<int64_t>& buckets) {
 }
 
 void WriteTrips(Instruction* i, const std::vector<int64_t>& counts, std::optional<int64_t> most) {
-  SetFrontendAttribute(i, kAssumedTrips, fmt::format("{}", fmt::join(counts, ",")));
-  if (most) SetFrontendAttribute(i, kMostTrips, fmt::format("{}", *most));
+  annotations::kAssumedTrips.Set(i, counts);
+  if (most) annotations::kMostTrips.Set(i, *most);
 }
 
 void MarkLoop(Instruction* loop, LoopKind kind) {
@@ -182,13 +180,8 @@ void MarkLoop(Instruction* loop, LoopKind kind) {
   }
 }
 
-std::vector<int64_t> TripsIn(const std::string& text) {
-  const std::optional<std::vector<int64_t>> numbers = configs::NumbersIn(text);
-  // A file may carry such an attribute too.
-  const bool usable =
-      numbers && std::ranges::min(*numbers) >= 0 && std::ranges::max(*numbers) <= int64_t{1} << 40;
-  return usable ? *numbers : std::vector<int64_t>();
-}
+// A file may state any number; a count is one that can be added up.
+bool IsTripCount(int64_t number) { return number >= 0 && number <= int64_t{1} << 40; }
 
 std::string SentenceOf(const Instruction& i, const AssumedTrips& trips) {
   if (IsEighCall(i)) {
@@ -219,7 +212,7 @@ bool IsEighCall(const Instruction& i) {
 void SetAssumedTrips(Module& module) {
   for (const Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
-      if (FrontendAttribute(*i, kAssumedTrips)) continue;  // The file has them.
+      if (annotations::kAssumedTrips.On(*i)) continue;  // The file has them.
       if (IsEighCall(*i)) WriteTrips(i, {kJacobiSweeps}, kMostSweeps);
       if (i->opcode() != Opcode::kWhile || i->called().size() != 2) continue;
       const KnownLoop* known = KnownLoopOf(*i);
@@ -231,18 +224,13 @@ void SetAssumedTrips(Module& module) {
 }
 
 std::optional<AssumedTrips> AssumedTripsOf(const Instruction& instruction) {
-  const auto text = FrontendAttribute(instruction, kAssumedTrips);
-  if (!text) return std::nullopt;
-  const std::vector<int64_t> counts = TripsIn(*text);
-  if (counts.empty()) return std::nullopt;
+  const std::optional<std::vector<int64_t>> counts = annotations::kAssumedTrips.Of(instruction);
+  if (!counts || !std::ranges::all_of(*counts, IsTripCount)) return std::nullopt;
   AssumedTrips trips;
-  for (const int64_t count : counts) trips.count += count;
-  if (counts.size() > 1) trips.of_branches = counts;
-  if (const auto most = FrontendAttribute(instruction, kMostTrips)) {
-    if (const std::vector<int64_t> number = TripsIn(*most); number.size() == 1) {
-      trips.most = number[0];
-    }
-  }
+  for (const int64_t count : *counts) trips.count += count;
+  if (counts->size() > 1) trips.of_branches = *counts;
+  trips.most = annotations::kMostTrips.Of(instruction);
+  if (trips.most && !IsTripCount(*trips.most)) trips.most.reset();
   trips.sentence = SentenceOf(instruction, trips);
   return trips;
 }

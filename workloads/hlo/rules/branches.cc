@@ -3,6 +3,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/assumed_trips.h"
@@ -11,7 +12,6 @@
 namespace tpusim::hlo {
 namespace {
 
-constexpr char kBranch[] = "tpusim.branch";  // "1" or "longest"
 constexpr std::string_view kLongest = "longest";
 
 std::optional<int32_t> NumberOf(const Instruction& conditional, std::string_view text) {
@@ -32,12 +32,12 @@ bool IsBranchOf(const Instruction& conditional, std::string_view branch) {
 
 bool StateBranch(Instruction* conditional, const std::string& branch) {
   if (WrittenBranch(*conditional) == branch) return false;
-  SetFrontendAttribute(conditional, kBranch, branch);
+  annotations::kBranch.Set(conditional, branch);
   return true;
 }
 
 std::optional<std::string> WrittenBranch(const Instruction& conditional) {
-  return FrontendAttribute(conditional, kBranch);
+  return annotations::kBranch.Of(conditional);
 }
 
 BranchChoice BranchOf(const Instruction& conditional, int64_t partition) {

@@ -1,29 +1,19 @@
 #include "workloads/hlo/transforms/checkpoint_names.h"
 
-#include "absl/strings/str_split.h"
-#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::hlo {
-namespace {
-
-// As in tools/python/tpusim/checkpoint_names.py.
-constexpr char kNameAttribute[] = "tpusim.checkpoint_name";
-// Of a value that a name was dropped from: its names, one per line.
-constexpr char kNamesAttribute[] = "tpusim.names";
-
-}  // namespace
-
 void AddName(Instruction* value, const std::string& name) {
   // An element of a tuple that is put together here is what was put there.
   while (value->opcode() == Opcode::kGetTupleElement &&
          value->operand(0)->opcode() == Opcode::kTuple) {
     value = value->operand(0)->operand(static_cast<size_t>(value->attrs().tuple_index()));
   }
-  std::string names = FrontendAttribute(*value, kNamesAttribute).value_or("");
-  if (!names.empty()) names += '\n';
-  SetFrontendAttribute(value, kNamesAttribute, names + name);
+  std::vector<std::string> names = annotations::kNames.Of(*value).value_or(std::vector<std::string>());
+  names.push_back(name);
+  annotations::kNames.Set(value, names);
 }
 
 std::optional<std::string> CheckpointName(const Instruction& instruction) {
@@ -33,10 +23,10 @@ std::optional<std::string> CheckpointName(const Instruction& instruction) {
       instruction.operands().size() != 1 || instruction.operand(0)->shape().IsTuple()) {
     return std::nullopt;
   }
-  return FrontendAttribute(instruction, kNameAttribute);
+  return annotations::kCheckpointName.Of(instruction);
 }
 
-void RemoveCheckpointName(Instruction* named) { RemoveFrontendAttribute(named, kNameAttribute); }
+void RemoveCheckpointName(Instruction* named) { annotations::kCheckpointName.Remove(named); }
 
 void DropCheckpointNames(Module& module) {
   for (Computation* computation : module.computations()) {
@@ -62,16 +52,13 @@ void DropCheckpointNames(Module& module) {
 }
 
 void MoveNames(const Instruction* from, Instruction* to) {
-  if (const auto names = FrontendAttribute(*from, kNamesAttribute)) {
-    SetFrontendAttribute(to, kNamesAttribute, *names);
-  }
+  if (const auto names = annotations::kNames.Of(*from)) annotations::kNames.Set(to, *names);
 }
 
 std::vector<std::string> TakeNames(Instruction* value) {
-  const std::optional<std::string> names = FrontendAttribute(*value, kNamesAttribute);
-  if (!names) return {};
-  RemoveFrontendAttribute(value, kNamesAttribute);
-  return absl::StrSplit(*names, '\n');
+  std::vector<std::string> names = annotations::kNames.Of(*value).value_or(std::vector<std::string>());
+  annotations::kNames.Remove(value);
+  return names;
 }
 
 }  // namespace tpusim::hlo

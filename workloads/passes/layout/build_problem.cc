@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
-#include "workloads/passes/pipeline/element_orders.h"
 
 namespace tpusim::passes {
 
@@ -55,6 +55,7 @@ bool IsMadeByKernel(const Instruction& value) {
          value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
 }
 
+<<<<<<< HEAD
 // Returns the stated orders of a loop's elements by index (element_orders.h); others are free.
 std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
   std::map<int64_t, Dims> orders;
@@ -76,6 +77,8 @@ std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
   return orders;
 }
 
+=======
+>>>>>>> e0b51328 (wip)
 }  // namespace
 
 LayoutProblem ProblemBuilder::Run() {
@@ -200,7 +203,8 @@ void ProblemBuilder::AddTuple(const Instruction& i) {
 // all that comes out may be copied.
 bool ProblemBuilder::AddOrderedState(const Instruction& i) {
   if (i.users().size() != 1 || i.users()[0]->opcode() != Opcode::kWhile) return false;
-  const std::map<int64_t, Dims> orders = OrdersOfElements(*i.users()[0]);
+  const auto orders =
+      hlo::annotations::kElementOrders.Of(*i.users()[0]).value_or(std::map<int64_t, Dims>());
   if (orders.empty()) return false;
   opaque_tuples_.insert(i.users()[0]);
   size_t leaf = 0;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/walk.h"
 
@@ -56,7 +57,7 @@ std::optional<Part> RoundOf(const Instruction& concatenate) {
 }  // namespace
 
 Roll GetRoll(const Instruction& roll) {
-  return {hlo::OnlyDimension(roll), std::stoll(*hlo::FrontendAttribute(roll, kRollTarget))};
+  return {hlo::OnlyDimension(roll), *hlo::annotations::kRoll.Of(roll)};
 }
 
 void FindRolls(hlo::Computation* computation, const std::function<bool(const Instruction*)>& keep) {
@@ -68,7 +69,7 @@ void FindRolls(hlo::Computation* computation, const std::function<bool(const Ins
                                          "roll", concatenate);
     roll->mutable_attrs().set_custom_call_target(kRollTarget);
     hlo::SetDimensions(roll, {hlo::OnlyDimension(*concatenate)});
-    hlo::SetFrontendAttribute(roll, kRollTarget, std::to_string(first->start));
+    hlo::annotations::kRoll.Set(roll, first->start);
     concatenate->ReplaceAllUsesWith(roll);
     const std::vector<Instruction*> parts = concatenate->operands();
     computation->Remove(concatenate);

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::spmd {
@@ -121,9 +122,9 @@ Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value,
     }
   }
   if (!axes.empty()) {
-    hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, mesh_));
+    hlo::annotations::kAxes.Set(collective, ToString(axes, mesh_));
   }
-  hlo::SetReshardSite(collective, reshard_site_);
+  if (reshard_site_ >= 0) hlo::annotations::kReshardSite.Set(collective, reshard_site_);
   return collective;
 }
 
@@ -132,7 +133,7 @@ Instruction* Builder::AllGather(Instruction* value, const Axes& axes, int64_t di
   shape.dims[dim] *= Product(axes);
   Instruction* gather = Collective(Opcode::kAllGather, shape, value, axes);
   gather->mutable_attrs().set_use_global_device_ids(true);
-  hlo::MarkAsReshard(gather);
+  hlo::annotations::kReshard.Set(gather);
   hlo::SetDimensions(gather, {dim});
   return gather;
 }
@@ -150,7 +151,7 @@ Instruction* Builder::ReduceScatter(Instruction* value, const Axes& axes, int64_
   shape.dims[dim] /= Product(axes);
   Instruction* scatter = Collective(Opcode::kReduceScatter, shape, value, axes);
   scatter->mutable_attrs().set_use_global_device_ids(true);
-  hlo::MarkAsReshard(scatter);
+  hlo::annotations::kReshard.Set(scatter);
   hlo::SetDimensions(scatter, {dim});
   scatter->set_called({region});
   return scatter;

@@ -30,7 +30,7 @@ class Builder {
   const sharding::Mesh& mesh() const { return mesh_; }
   void set_source(const hlo::Instruction* source) { source_ = source; }
   const hlo::Instruction* source() const { return source_; }
-  // Collectives that are added name it (hlo::ReshardSiteOf); -1: none.
+  // Collectives that are added name it (annotations::kReshardSite); -1: none.
   void set_reshard_site(int32_t site) { reshard_site_ = site; }
 
   // With the source's metadata, nothing else.

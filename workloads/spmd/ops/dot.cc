@@ -1,4 +1,5 @@
 // Matrix products: partial sums where a contracted dimension is split.
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/local_op.h"
 
@@ -18,7 +19,7 @@ absl::StatusOr<Instruction*> Dot(const LocalOp& op) {
     split.insert(split.end(), axes.begin(), axes.end());
   }
   if (!split.empty()) {
-    hlo::SetFrontendAttribute(dot, hlo::kSplitOver, ToString(split, op.builder.mesh()));
+    hlo::annotations::kSplitOver.Set(dot, ToString(split, op.builder.mesh()));
   }
   return dot;
 }
