@@ -119,165 +119,245 @@ void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
   }
 }
 
+// Tries the splits that the tensors suggest and keeps the best.
+class FactorChooser {
+ public:
+  FactorChooser(const ShardingRule& rule, const std::vector<TensorPlacement>& operands,
+                const std::vector<TensorPlacement>& results, ReshardPlans& plans,
+                const SplitRules& rules)
+      : rule_(rule), operands_(operands), results_(results), plans_(plans), rules_(rules) {
+    FindSplittable();
+    Project();
+    FindAgreed();
+    LimitWork();
+  }
+
+  absl::StatusOr<FactorChoice> Run() {
+    if (rules_.keep_work) Attempt(as_result_);
+    AttemptEachTensorFirst();
+    AttemptExchanges();
+    AttemptResultAlone();
+    Attempt(Unsplit());
+    if (!best_) return failure_;
+    return *std::move(best_);
+  }
+
+ private:
+  size_t factors() const { return rule_.factors.size(); }
+  FactorKind KindOf(size_t factor) const { return rule_.factors[factor].kind; }
+  std::vector<Axes> Unsplit() const { return std::vector<Axes>(factors()); }
+  // Nothing is better, and an op with many operands has many splits to try.
+  bool Done() const { return best_ && best_->bytes == Bytes(0); }
+
+  void FindSplittable() {
+    for (size_t f = 0; f < factors(); ++f) {
+      const bool whole_sums = KindOf(f) == FactorKind::kPassThrough ||
+                              (KindOf(f) == FactorKind::kPermutation && rules_.own);
+      whole_sums_.push_back(whole_sums);
+      any_.push_back(whole_sums || (KindOf(f) == FactorKind::kReduction && rules_.reductions));
+    }
+  }
+
+  void Project() {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      views_.push_back(
+          sharding::Project(*results_[i].sharding, rule_.results[i], rule_.factors));
+    }
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      views_.push_back(
+          sharding::Project(*operands_[i].sharding, rule_.operands[i], rule_.factors));
+    }
+  }
+
+  void FindAgreed() {
+    agreed_ = Unsplit();
+    if (rules_.keep_sums || rules_.keep_whole_sums) {
+      agreed_ = AgreedSums(rule_, views_, results_.size(), any_);
+    }
+    if (!rules_.keep_whole_sums) return;
+    for (const Axes& wanted : views_[0].axes) {
+      for (Axes& axes : agreed_) {
+        if (sharding::Overlap(axes, wanted)) axes.clear();
+      }
+    }
+  }
+
+  // The result's own split bounds the work of a device.
+  void LimitWork() {
+    as_result_ = agreed_;
+    if (!rules_.keep_work || results_.empty()) return;
+    Extend(views_[0], whole_sums_, as_result_);
+    MakeExpressible(rule_, as_result_);
+    most_work_ = WorkOf(as_result_);
+  }
+
+  void Extend(const Projection& view, const std::vector<char>& may_split,
+              std::vector<Axes>& axes) const {
+    Fill(view, rule_, may_split, lone_, axes);
+  }
+
+  // Returns the steps of one device's loop nest; large dimensions have more than 64 bits count.
+  double WorkOf(const std::vector<Axes>& axes) const {
+    double steps = 1;
+    for (size_t f = 0; f < axes.size(); ++f) {
+      steps *= static_cast<double>(CeilDiv(rule_.factors[f].size, Product(axes[f])));
+    }
+    return steps;
+  }
+
+  // Every tensor in turn has the first say, then the others in order.
+  void AttemptEachTensorFirst() {
+    for (size_t first = 0; first < views_.size() && !Done(); ++first) {
+      std::vector<Axes> axes = Unsplit();
+      Extend(views_[first], any_, axes);
+      for (size_t i = 0; i < views_.size(); ++i) {
+        if (i != first) Extend(views_[i], any_, axes);
+      }
+      Attempt(axes);
+      if (!rules_.own) continue;
+      // Without the permutation factors, whose data the op would have to move by itself.
+      for (size_t f = 0; f < factors(); ++f) {
+        if (KindOf(f) == FactorKind::kPermutation) axes[f].clear();
+      }
+      Attempt(axes);
+    }
+  }
+
+  // A factor that must be whole may lend its axes to another one for as long as the op runs: a sort
+  // along a split dimension, by an exchange of dimensions.
+  void AttemptExchanges() {
+    for (const Projection& view : views_) {
+      for (size_t f = 0; f < factors() && !Done(); ++f) {
+        if (!any_[f] && !view.axes[f].empty()) AttemptLending(view.axes[f]);
+      }
+    }
+  }
+
+  void AttemptLending(const Axes& lent) {
+    for (size_t g = 0; g < factors(); ++g) {
+      if (KindOf(g) != FactorKind::kPassThrough) continue;
+      std::vector<Axes> axes = Unsplit();
+      for (const Projection& view : views_) Extend(view, whole_sums_, axes);
+      const bool used = std::ranges::any_of(
+          axes, [&](const Axes& others) { return sharding::Overlap(others, lent); });
+      if (used || rule_.factors[g].size % (Product(axes[g]) * Product(lent)) != 0) continue;
+      axes[g] = sharding::Concat(axes[g], lent);
+      Attempt(axes);
+    }
+  }
+
+  void AttemptResultAlone() {
+    std::vector<Axes> axes = Unsplit();
+    if (!views_.empty()) Extend(views_[0], whole_sums_, axes);
+    Attempt(axes);
+  }
+
+  // Prices a split and keeps it if it is the best so far; the first error is kept, too.
+  void Attempt(std::vector<Axes> axes) {
+    if (Done()) return;
+    MakeExpressible(rule_, axes);
+    if (std::ranges::find(tried_, axes) != tried_.end()) return;
+    tried_.push_back(axes);
+    if (!IsAllowed(axes)) return;
+    const absl::StatusOr<std::optional<FactorChoice>> choice = PriceOf(axes);
+    if (!choice.ok()) {
+      if (failure_.ok()) failure_ = choice.status();
+    } else if (*choice) {
+      Keep(**choice);
+    }
+  }
+
+  bool IsAllowed(const std::vector<Axes>& axes) const {
+    for (size_t f = 0; f < axes.size(); ++f) {
+      if (!sharding::IsPrefix(agreed_[f], axes[f])) return false;
+      // Along unreduced axes devices hold parts of the same elements.
+      if (sharding::Overlap(axes[f], rules_.unreduced)) return false;
+    }
+    return WorkOf(axes) <= most_work_;
+  }
+
+  // nullopt: the op cannot be split like this.
+  absl::StatusOr<std::optional<FactorChoice>> PriceOf(const std::vector<Axes>& axes) {
+    FactorChoice choice;
+    choice.axes = axes;
+    if (rules_.own) {
+      const std::optional<Bytes> own = rules_.own(axes);
+      if (!own) return std::nullopt;
+      choice.bytes += *own;
+    }
+    RETURN_IF_ERROR(AddOperands(choice));
+    RETURN_IF_ERROR(AddResults(choice));
+    return choice;
+  }
+
+  absl::Status AddOperands(FactorChoice& choice) {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      choice.operands.push_back(FromFactors(choice.axes, rule_.operands[i], rule_.factors));
+      if (!rules_.partial.empty() && rules_.partial[i]) {
+        choice.operands.back().unreduced = rules_.unreduced;
+      }
+      // The same value twice is moved once.
+      bool again = false;
+      for (size_t j = 0; j < i; ++j) {
+        again = again || (operands_[j].shape == operands_[i].shape &&
+                          SamePlacement(choice.operands[j], choice.operands[i]));
+      }
+      if (again) continue;
+      ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands_[i], choice.operands.back(), plans_));
+      choice.bytes += bytes;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddResults(FactorChoice& choice) {
+    Axes partial;
+    for (size_t f = 0; f < factors(); ++f) {
+      if (KindOf(f) == FactorKind::kReduction) partial = sharding::Concat(partial, choice.axes[f]);
+    }
+    for (size_t i = 0; i < results_.size(); ++i) {
+      choice.results.push_back(FromFactors(choice.axes, rule_.results[i], rule_.factors));
+      choice.results.back().unreduced = sharding::Concat(partial, rules_.unreduced);
+      // Only part of what stays unreduced can be asked for.
+      ASSIGN_OR_RETURN(const Bytes bytes, BytesFrom(choice.results.back(), results_[i], plans_));
+      choice.bytes += bytes;
+    }
+    return absl::OkStatus();
+  }
+
+  void Keep(const FactorChoice& choice) {
+    int64_t shards = 1;
+    for (const Axes& split : choice.axes) shards *= Product(split);
+    const bool better = !best_ || choice.bytes < best_->bytes ||
+                        (choice.bytes == best_->bytes && shards > best_shards_);
+    if (!better) return;
+    best_ = choice;
+    best_shards_ = shards;
+  }
+
+  const ShardingRule& rule_;
+  const std::vector<TensorPlacement>&operands_, &results_;
+  ReshardPlans& plans_;
+  const SplitRules& rules_;
+  const std::vector<char> lone_ = LoneFactors(rule_);
+  std::vector<char> any_;         // factors that may be split
+  std::vector<char> whole_sums_;  // factors that may be split without partial results
+  std::vector<Projection> views_;  // results, then operands
+  std::vector<Axes> agreed_;       // every split has these, factor by factor
+  std::vector<Axes> as_result_;
+  double most_work_ = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<Axes>> tried_;
+  std::optional<FactorChoice> best_;
+  int64_t best_shards_ = 0;
+  absl::Status failure_ = absl::OkStatus();
+};
+
 }  // namespace
 
 absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,
                                            const std::vector<TensorPlacement>& results,
                                            ReshardPlans& plans, const SplitRules& rules) {
-  const std::vector<char> lone = LoneFactors(rule);
-  // All that may be split, and without partial results.
-  std::vector<char> any(rule.factors.size()), whole_sums(rule.factors.size());
-  for (size_t f = 0; f < rule.factors.size(); ++f) {
-    const FactorKind kind = rule.factors[f].kind;
-    whole_sums[f] =
-        kind == FactorKind::kPassThrough || (kind == FactorKind::kPermutation && rules.own);
-    any[f] = whole_sums[f] || (kind == FactorKind::kReduction && rules.reductions);
-  }
-  std::vector<Projection> views;  // results, then operands
-  for (size_t i = 0; i < results.size(); ++i) {
-    views.push_back(Project(*results[i].sharding, rule.results[i], rule.factors));
-  }
-  for (size_t i = 0; i < operands.size(); ++i) {
-    views.push_back(Project(*operands[i].sharding, rule.operands[i], rule.factors));
-  }
-  std::vector<Axes> agreed(rule.factors.size());
-  if (rules.keep_sums || rules.keep_whole_sums) {
-    agreed = AgreedSums(rule, views, results.size(), any);
-  }
-  if (rules.keep_whole_sums) {
-    for (const Axes& wanted : views[0].axes) {
-      for (Axes& axes : agreed) {
-        if (sharding::Overlap(axes, wanted)) axes.clear();
-      }
-    }
-  }
-  // Steps of one device's loop nest; of large dimensions there are more than 64 bits count.
-  const auto work = [&](const std::vector<Axes>& axes) {
-    double steps = 1;
-    for (size_t f = 0; f < axes.size(); ++f) {
-      steps *= static_cast<double>(CeilDiv(rule.factors[f].size, Product(axes[f])));
-    }
-    return steps;
-  };
-  std::vector<Axes> as_result = agreed;
-  double most_work = std::numeric_limits<double>::infinity();
-  if (rules.keep_work && !results.empty()) {
-    Fill(views[0], rule, whole_sums, lone, as_result);
-    MakeExpressible(rule, as_result);
-    most_work = work(as_result);
-  }
-  std::vector<std::vector<Axes>> tried;
-  std::optional<FactorChoice> best;
-  int64_t best_shards = 0;
-  const auto consider = [&](std::vector<Axes> axes) -> absl::Status {
-    MakeExpressible(rule, axes);
-    if (std::ranges::find(tried, axes) != tried.end()) return absl::OkStatus();
-    tried.push_back(axes);
-    for (size_t f = 0; f < axes.size(); ++f) {
-      if (!sharding::IsPrefix(agreed[f], axes[f])) return absl::OkStatus();
-    }
-    FactorChoice choice;
-    choice.axes = axes;
-    // Along these axes devices hold parts of the same elements.
-    for (const Axes& split : axes) {
-      if (sharding::Overlap(split, rules.unreduced)) return absl::OkStatus();
-    }
-    if (rules.own) {
-      const std::optional<Bytes> own = rules.own(axes);
-      if (!own) return absl::OkStatus();
-      choice.bytes += *own;
-    }
-    int64_t shards = 1;
-    Axes partial;
-    for (size_t f = 0; f < rule.factors.size(); ++f) {
-      shards *= Product(axes[f]);
-      if (rule.factors[f].kind == FactorKind::kReduction) {
-        partial = sharding::Concat(partial, axes[f]);
-      }
-    }
-    if (work(axes) > most_work) return absl::OkStatus();
-    for (size_t i = 0; i < operands.size(); ++i) {
-      choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
-      if (!rules.partial.empty() && rules.partial[i]) {
-        choice.operands.back().unreduced = rules.unreduced;
-      }
-      // The same value twice is moved once.
-      bool again = false;
-      for (size_t j = 0; j < i; ++j) {
-        again = again || (operands[j].shape == operands[i].shape &&
-                          SamePlacement(choice.operands[j], choice.operands[i]));
-      }
-      if (again) continue;
-      ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands[i], choice.operands.back(), plans));
-      choice.bytes += bytes;
-    }
-    for (size_t i = 0; i < results.size(); ++i) {
-      choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));
-      choice.results.back().unreduced = sharding::Concat(partial, rules.unreduced);
-      // Only part of what stays unreduced can be asked for.
-      ASSIGN_OR_RETURN(const Bytes bytes, BytesFrom(choice.results.back(), results[i], plans));
-      choice.bytes += bytes;
-    }
-    if (!best || choice.bytes < best->bytes ||
-        (choice.bytes == best->bytes && shards > best_shards)) {
-      best = std::move(choice);
-      best_shards = shards;
-    }
-    return absl::OkStatus();
-  };
-  absl::Status failure = absl::OkStatus();
-  if (rules.keep_work) {
-    const absl::Status status = consider(as_result);
-    if (!status.ok()) failure = status;
-  }
-  // Nothing is better, and what has many operands has many ways.
-  const auto done = [&] { return best && best->bytes == Bytes(0); };
-  const auto attempt = [&](std::vector<Axes> axes) {
-    if (done()) return;
-    absl::Status status = consider(std::move(axes));
-    if (!status.ok() && failure.ok()) failure = std::move(status);
-  };
-  for (size_t first = 0; first < views.size() && !done(); ++first) {
-    std::vector<Axes> axes(rule.factors.size());
-    Fill(views[first], rule, any, lone, axes);
-    for (size_t i = 0; i < views.size(); ++i) {
-      if (i != first) Fill(views[i], rule, any, lone, axes);
-    }
-    attempt(axes);
-    if (rules.own) {
-      // Without what the op would have to bring by itself.
-      for (size_t f = 0; f < rule.factors.size(); ++f) {
-        if (rule.factors[f].kind == FactorKind::kPermutation) axes[f].clear();
-      }
-      attempt(axes);
-    }
-  }
-  // A factor that must be whole may hand its axes to another one for as long as
-  // the op runs: a sort along a split dimension, by an exchange of dimensions.
-  for (const Projection& view : views) {
-    for (size_t f = 0; f < rule.factors.size() && !done(); ++f) {
-      if (any[f] || view.axes[f].empty()) continue;
-      for (size_t g = 0; g < rule.factors.size(); ++g) {
-        if (rule.factors[g].kind != FactorKind::kPassThrough) continue;
-        std::vector<Axes> axes(rule.factors.size());
-        for (const Projection& other : views) Fill(other, rule, whole_sums, lone, axes);
-        const bool used = std::ranges::any_of(
-            axes, [&](const Axes& others) { return sharding::Overlap(others, view.axes[f]); });
-        if (used || rule.factors[g].size % (Product(axes[g]) * Product(view.axes[f])) != 0)
-          continue;
-        axes[g] = sharding::Concat(axes[g], view.axes[f]);
-        attempt(axes);
-      }
-    }
-  }
-  // The result's own split alone, and none at all.
-  std::vector<Axes> axes(rule.factors.size());
-  if (!views.empty()) Fill(views[0], rule, whole_sums, lone, axes);
-  attempt(axes);
-  attempt(std::vector<Axes>(rule.factors.size()));
-  if (!best) return failure;
-  return std::move(*best);
+  return FactorChooser(rule, operands, results, plans, rules).Run();
 }
 
 }  // namespace tpusim::spmd
