@@ -12,6 +12,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/temporary_folder.h"
+#include "tests/workloads/passes/fake_costs.h"
 #include "tools/tpusim/command_line/command.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/output/shell_word.h"
@@ -73,12 +74,13 @@ class BrokenPassTest : public testing::Test {
     ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::Import(kModule, "m"));
     ASSIGN_OR_RETURN(const configs::Config config, configs::LoadConfig("v5e-2x2", {}));
     const target::Target target(config);
+    passes::FakeCosts costs;
     passes::PipelineOptions options;
     options.watch = &watch;
     std::vector<passes::PassRun> runs;
     return passes::RunPipeline({{&negate, {}, {}},
                                 {&broken, {{"permutes", "off"}, {"other", "x"}}, {}}},
-                               *imported.module, target, options, runs)
+                               *imported.module, {target, costs}, options, runs)
         .status();
   }
   BrokenPass::Replay Replay(bool breaks_invariant = false) {

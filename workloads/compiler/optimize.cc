@@ -27,7 +27,7 @@ absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& c
   cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms,
                             [&](const hlo::Instruction& loop) { return trip_counts(loop); });
   cost::StatedCosts stated_costs(costs, options.costs);
-  passes::PassContext context(target, &stated_costs);
+  passes::PassContext context(target, stated_costs);
   context.stated = &stated;
   hlo::SplitTupleCopies(module);
   Optimized result;

@@ -135,7 +135,7 @@ struct Compilation {
         costs(target, slice.Costs(placement.device_of_partition, options.algorithms),
               [this](const Instruction& loop) { return trip_counts(loop); }),
         stated(options.stated),
-        context(target, &costs) {
+        context(target, costs) {
     const tpusim::Workload& workload = result.workload;
     stated.partitions = workload.num_partitions();
     stated.kernel_trips = [this](const tpusim::KernelLoop& loop) {

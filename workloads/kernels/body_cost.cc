@@ -101,8 +101,12 @@ class BodyCosts {
           return NoRule("the kernel has an operand that is no array");
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
-        // Operands are also what a kernel computes with: only those that may be tables are read.
-        const bool small = operand->shape().rank() <= 3 && facts.operands.size() <= 16;
+        // Operands are also what a kernel computes with: only what may be a table is examined.
+        bool small = operand->shape().rank() <= 3;
+        if (small && std::ssize(facts.operands) > limits::kTableOperands.most()) {
+          small = false;
+          limits::kTableOperands.Reached();
+        }
         auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
         const bool integral = hlo::IsIntegral(operand->shape().element_type);
         lacks_table = lacks_table || (lacks_constants_ && small && integral && !known);

@@ -10,6 +10,8 @@ namespace tpusim::kernels::limits {
 inline constexpr Limit kTablePartitions{
     "kernels.table_partitions", 256, "partitions",
     "partitions of which each has its tables computed, because they may differ"};
+inline constexpr Limit kTableOperands{"kernels.table_operands", 16, "operands",
+                                      "operands of a kernel that are searched for tables"};
 inline constexpr Limit kTableElements{"kernels.table_elements", 1 << 22, "arrays",
                                       "elements of an array of which a table is computed"};
 inline constexpr Limit kTableDepth{"kernels.table_depth", 64, "tables",

@@ -5,6 +5,7 @@
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/lowering/limits.h"
 #include "workloads/lowering/op_info.h"
 
 namespace tpusim::lowering {
@@ -53,21 +54,20 @@ isa::SourcePlace PlaceOfResult(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? PlacesOfFusion(i).main : PlaceOf(i);
 }
 
-// Steps from a value to one that has a line; chains without lines are seldom longer.
-constexpr int kMostSteps = 16;
-
-// Returns the place of a value without a line: of the first use that has one, else of its operand.
+// Returns the place of the first use that has a line, else of what the value is made from.
 isa::SourcePlace PlaceBeside(const Instruction& value) {
   std::vector<const Instruction*> uses(value.users().begin(), value.users().end());
-  for (size_t n = 0; n < uses.size() && n < kMostSteps; ++n) {
+  const int64_t most = limits::kPlacesBeside.most();
+  for (int64_t n = 0; n < std::ssize(uses) && n < most; ++n) {
     if (const isa::SourcePlace place = PlaceOfResult(*uses[n]); !place.source.empty()) return place;
     uses.insert(uses.end(), uses[n]->users().begin(), uses[n]->users().end());
   }
   const Instruction* from = &value;
-  for (int n = 0; n < kMostSteps && !from->operands().empty(); ++n) {
+  for (int64_t n = 0; n < most && !from->operands().empty(); ++n) {
     from = from->operand(0);
     if (const isa::SourcePlace place = PlaceOfResult(*from); !place.source.empty()) return place;
   }
+  if (std::ssize(uses) > most || !from->operands().empty()) limits::kPlacesBeside.Reached();
   return PlaceOf(value);
 }
 

@@ -11,6 +11,7 @@
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/lowering/limits.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -19,8 +20,6 @@ using hlo::Computation;
 using hlo::Execution;
 using hlo::Instruction;
 
-// Distances of recurrence that are looked into: a program has few kinds of layers.
-constexpr size_t kMostLengths = 8;
 // Instructions of a run that is worth a loop.
 constexpr int64_t kFewestInRun = 48;
 
@@ -35,7 +34,10 @@ std::set<size_t> Lengths(const std::vector<int32_t>& done) {
   std::vector<std::pair<int64_t, size_t>> found;  // how often, negative, and how far
   for (const auto& [length, count] : counts) found.emplace_back(-count, length);
   std::sort(found.begin(), found.end());
-  if (found.size() > kMostLengths) found.resize(kMostLengths);
+  if (const int64_t most = limits::kRecurrences.most(); std::ssize(found) > most) {
+    limits::kRecurrences.Reached(std::ssize(found) - most);
+    found.resize(static_cast<size_t>(most));
+  }
   std::set<size_t> lengths;
   for (const auto& [count, length] : found) {
     // Two equal halves may differ in what surrounds them.

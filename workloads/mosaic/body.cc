@@ -11,9 +11,6 @@
 namespace tpusim::mosaic {
 namespace {
 
-// Conditions on which a branch depends; beyond that the outer ones are forgotten.
-constexpr size_t kMostCubes = 64;
-
 const std::vector<const Value*>& YieldedBy(const Block& block) {
   static const auto* const kNothing = new std::vector<const Value*>();
   if (block.operations.empty()) return *kNothing;
@@ -54,7 +51,7 @@ Body::Body(std::vector<int64_t> grid, int64_t register_bytes, const Weights& wei
   for (const int64_t size : grid_) {
     if (size != kDynamic) points = Times(points, std::max<int64_t>(0, size));
   }
-  if (points > kMostPoints) {
+  if (points > limits::kMostPoints) {
     status_ = NoRule(fmt::format("its grid has {} points", points));
     points = 0;
   }
@@ -84,8 +81,8 @@ std::string Body::PlaceAround(const Operation& operation) const {
 }
 
 bool Body::Spend(const Points& points) {
-  spent_ += 1 + static_cast<int64_t>(points->size()) / kPointsOfAnOperation;
-  if (spent_ > kMostOperations && status_.ok()) {
+  spent_ += 1 + static_cast<int64_t>(points->size()) / limits::kPointsOfAnOperation;
+  if (spent_ > limits::kMostOperations && status_.ok()) {
     status_ = NoRule("its loops go on for longer than is looked at");
   }
   return status_.ok();
@@ -313,7 +310,8 @@ PointCosts Body::If(const Operation& operation, Scope* scope) {
       if (!sure) {
         const Cubes& when = branch == 0 ? condition.yes : condition.no;
         Cubes both = Both(outside, when);
-        when_ = both.size() <= kMostCubes ? std::move(both) : when;
+        if (std::ssize(both) > limits::kCubes.most()) limits::kCubes.Reached();
+        when_ = std::ssize(both) <= limits::kCubes.most() ? std::move(both) : when;
       }
       if (!when_.empty()) {  // Else what is around it rules it out.
         Scope inner(scope, sets_.Some(scope->points(), places), places);

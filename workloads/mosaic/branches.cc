@@ -4,11 +4,10 @@
 #include <numeric>
 #include <set>
 
+#include "workloads/mosaic/limits.h"
+
 namespace tpusim::mosaic {
 namespace {
-
-// Ways that predicates can go which are compared; of those that are left open.
-constexpr int64_t kMostWays = int64_t{1} << 18, kMostOpenWays = int64_t{1} << 8;
 
 // The intervals of each form, in order, within which no predicate changes.
 using Regions = std::vector<std::pair<Form, std::vector<Reach>>>;
@@ -32,9 +31,10 @@ int64_t Ways(const Regions& regions, size_t first) {
 }
 
 // Takes predicates as true until there are few ways: dearer, as more can happen together.
-void LimitWays(Regions* regions, size_t first, int64_t most) {
-  for (size_t n = first; n-- > 0 && Ways(*regions, first) > most;) {
+void LimitWays(Regions* regions, size_t first, const Limit& limit) {
+  for (size_t n = first; n-- > 0 && Ways(*regions, first) > limit.most();) {
     (*regions)[n].second = {Everything()};
+    limit.Reached();
   }
 }
 
@@ -228,8 +228,8 @@ void PointCosts::Decide(const std::vector<const Part*>& parts, const Points& poi
       parts_of_form.push_back({{*end, next}});
     }
   }
-  LimitWays(&regions, open, kMostOpenWays);
-  LimitWays(&regions, regions.size(), kMostWays);
+  LimitWays(&regions, open, limits::kOpenWays);
+  LimitWays(&regions, regions.size(), limits::kWays);
   std::vector<std::vector<bool>> arises;
   const auto ways = static_cast<size_t>(Ways(regions, regions.size()));
   std::vector<double> weight(ways, 0);

@@ -1,18 +1,31 @@
-// Limits of the walk through a kernel.
+// How far the body of a kernel is examined (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_MOSAIC_LIMITS_H_
 #define TPUSIM_WORKLOADS_MOSAIC_LIMITS_H_
 
-#include <cstdint>
+#include "configs/limit.h"
 
-namespace tpusim::mosaic {
+namespace tpusim::mosaic::limits {
 
-// Points of a grid.
-inline constexpr int64_t kMostPoints = int64_t{1} << 22;
+// Beyond these there is no price: an error says so.
+inline constexpr int64_t kMostPoints = int64_t{1} << 22;  // of a grid
 // Operations that are walked, one more for every so many points at which they are.
 inline constexpr int64_t kMostOperations = int64_t{1} << 20, kPointsOfAnOperation = 1024;
-// Passes of a loop at all points that are walked by themselves, and operations on the way.
-inline constexpr int64_t kMostPasses = int64_t{1} << 16, kMostEvaluated = int64_t{1} << 18;
 
-}  // namespace tpusim::mosaic
+inline constexpr Limit kLoopPasses{
+    "mosaic.loop_passes", int64_t{1} << 16, "loops",
+    "passes of a loop at all points that are examined one by one; the others are taken alike"};
+inline constexpr Limit kLoopOperations{
+    "mosaic.loop_operations", int64_t{1} << 18, "loops",
+    "operations that are evaluated to tell the passes of a loop apart"};
+inline constexpr Limit kCubes{"mosaic.cubes", 64, "branches",
+                              "conjunctions under which the body of a branch runs"};
+inline constexpr Limit kStatements{"mosaic.statements", 64, "predicates",
+                                   "conjunctions in a predicate that is combined of others"};
+inline constexpr Limit kWays{"mosaic.ways", int64_t{1} << 18, "predicates",
+                             "combinations of predicates whose costs are compared"};
+inline constexpr Limit kOpenWays{"mosaic.open_ways", int64_t{1} << 8, "predicates",
+                                 "combinations of predicates that depend on data"};
+
+}  // namespace tpusim::mosaic::limits
 
 #endif  // TPUSIM_WORKLOADS_MOSAIC_LIMITS_H_

@@ -307,7 +307,12 @@ std::optional<Body::Columns> Body::Carried(const ForLoop& loop, const Numbers& t
   int64_t passes = 0;
   for (const int64_t count : trips) passes = Plus(passes, count);
   const int64_t most = trips.empty() ? 0 : *std::max_element(trips.begin(), trips.end());
-  if (passes > kMostPasses || Times(most, static_cast<int64_t>(needed.size())) > kMostEvaluated) {
+  if (passes > limits::kLoopPasses.most()) {
+    limits::kLoopPasses.Reached();
+    return std::nullopt;
+  }
+  if (Times(most, std::ssize(needed)) > limits::kLoopOperations.most()) {
+    limits::kLoopOperations.Reached();
     return std::nullopt;
   }
   const size_t points = trips.size();

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/mosaic/limits.h"
 #include "workloads/mosaic/scalar_rules.h"
 
 namespace tpusim::mosaic {
 namespace {
-
-// Booleans made of more are atoms.
-constexpr size_t kMostStatements = 64;
 
 std::string TextOf(const Cubes& cubes) {
   std::string text;
@@ -277,7 +275,11 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
     } else if (operands.size() == 2) {
       combined = Combined(scalar_rules::LogicOf(operation), predicate(0), predicate(1));
     }
-    if (combined && std::max(combined->yes.size(), combined->no.size()) <= kMostStatements) {
+    const auto conjunctions =
+        combined ? std::max(std::ssize(combined->yes), std::ssize(combined->no)) : 0;
+    if (conjunctions > limits::kStatements.most()) {
+      limits::kStatements.Reached();
+    } else if (combined) {
       return OfPredicate(*std::move(combined));
     }
   }

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/compiler/session.h"
+#include "workloads/compiler/compile.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/loops/loops.h"
@@ -126,7 +127,8 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
                   const hlo::ImportedWorkload& imported, Variant& variant) {
   ASSIGN_OR_RETURN(variant.decisions,
                    sharding::FindDecisions(*variant.source.normalised, constrainable));
-  const passes::PassContext context(target);
+  cost::ChipCostModel costs(target, {}, {}, [&](const Instruction& loop) { return trips(loop); });
+  const passes::PassContext context(target, costs);
   // What the compiler finds to be computed twice, or alike in every iteration, runs once.
   const std::unique_ptr<hlo::Module> module = variant.source.normalised->module->Clone();
   NameProducts(*module);

@@ -12,6 +12,9 @@ inline constexpr Limit kRefitRounds{
 inline constexpr Limit kRefitPairs{
     "spmd.refit_pairs", int64_t{1} << 22, "changes of uneven shards",
     "pairs of devices of which one may send to the other: a fraction of a second"};
+inline constexpr Limit kWantedShardings{
+    "spmd.wanted_shardings", 4, "constraints",
+    "shardings of one value, stated for its users, that the split of its operation is priced for"};
 inline constexpr Limit kReshardStates{"spmd.reshard_states", 4000, "reshards",
                                       "beyond so many shardings in between, gather and slice"};
 inline constexpr Limit kReshardPieces{

@@ -11,6 +11,7 @@
 #include "workloads/sharding/unreduced.h"
 #include "workloads/spmd/emit/emit.h"
 #include "workloads/spmd/factor_choice.h"
+#include "workloads/spmd/limits.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/partitioner.h"
 #include "workloads/spmd/wanted_axes.h"
@@ -246,8 +247,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
       const bool constraint = user->opcode() == Opcode::kCopy && in_.constraints.contains(user);
       if (!constraint) {
         result_places[0].used_as_is = true;
-      } else if (result_places[0].wanted.size() < 4) {
+      } else if (std::ssize(result_places[0].wanted) < limits::kWantedShardings.most()) {
         result_places[0].wanted.push_back(Only(*user));
+      } else {
+        limits::kWantedShardings.Reached();
       }
     }
   }

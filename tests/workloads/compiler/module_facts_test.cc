@@ -56,7 +56,7 @@ TEST(ModuleFacts, WhatIsKeptIsTrueAfterEveryPass) {
     ASSERT_TRUE(placement.ok()) << file << placement.status();
     cost::ChipCostModel costs(target, placement->device_of_partition, {},
                               [](const hlo::Instruction&) { return 2; });
-    passes::PassContext context(target, &costs);
+    passes::PassContext context(target, costs);
     passes::Statements stated;
     stated.partitions = workload.num_partitions();
     context.stated = &stated;

@@ -18,7 +18,7 @@ using passes::SmallModule;
 Instruction* StartOfOne(SmallModule& m, Opcode opcode, hlo::Shape shape) {
   Instruction* x = m.Parameter({256, 512});
   m.Return({m.entry().Add(opcode, shape, {x}, "collective")});
-  EXPECT_TRUE(passes::MakeCollectivesAsync(m.module(), m.target()).ok());
+  EXPECT_TRUE(passes::MakeCollectivesAsync(m.module(), m.context()).ok());
   return m.entry().root()->operand(0)->operand(0);
 }
 

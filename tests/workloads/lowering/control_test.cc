@@ -8,6 +8,7 @@
 #include "configs/config.h"
 #include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "tests/workloads/passes/fake_costs.h"
 #include "workloads/cost/collective_decisions.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -113,7 +114,8 @@ TEST(LowerTest, PlacementsCrossPcieOnlyWhenTheMemoryChanges) {
   place(back, "MoveToDevice");  // is there already
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const target::Target target(config);
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
+  passes::FakeCosts costs;
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {target, costs}).ok());
   EXPECT_TRUE(hlo::OnHost(there->shape()));
   EXPECT_FALSE(hlo::OnHost(back->shape()));
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
@@ -134,10 +136,11 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   const target::Target target(config);
   passes::Statements stated;
   stated.argument_memories = {"pinned_host"};
-  passes::PassContext context(target);
+  passes::FakeCosts costs;
+  passes::PassContext context(target, costs);
   context.stated = &stated;
   EXPECT_TRUE(passes::StateArguments(m.module(), context).value());
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {target, costs}).ok());
   EXPECT_EQ(buffers::CheckedPlan(m.module(), target).PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
   stated.argument_memories = {"device", "device"};

@@ -24,7 +24,7 @@ std::vector<int32_t> StreamsOfPermutes(int permutes, const std::vector<int>& ord
     results.push_back(m.Add(Opcode::kCollectivePermute, {256, 512}, {x}));
   }
   m.Return(results);
-  EXPECT_TRUE(passes::MakeCollectivesAsync(m.module(), m.target()).ok());
+  EXPECT_TRUE(passes::MakeCollectivesAsync(m.module(), m.context()).ok());
   std::vector<Instruction*> schedule = {x};
   Instruction* result = m.entry().root();
   for (const int n : order) {
@@ -56,7 +56,7 @@ TEST(AssignStreams, OffLoadedCollectivesShareTheSparseCores) {
     results.push_back(m.Add(Opcode::kAllReduce, {128, 128}, {m.Parameter({128, 128})}));
   }
   m.Return(results);
-  ASSERT_TRUE(passes::MakeCollectivesAsync(m.module(), m.target()).ok());
+  ASSERT_TRUE(passes::MakeCollectivesAsync(m.module(), m.context()).ok());
   std::vector<Instruction*> schedule;
   for (Instruction* i : m.entry().PostOrder()) {
     if (i->opcode() == Opcode::kParameter) schedule.push_back(i);

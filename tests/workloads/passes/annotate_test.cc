@@ -38,7 +38,7 @@ class Annotated {
 
   // Whether anything changed. What passes say is in `runs`.
   absl::StatusOr<bool> Run(std::string_view passes) {
-    PassContext context(target_, &costs);
+    PassContext context(target_, costs);
     context.stated = &stated;
     runs.clear();
     return RunPipeline(ParsePipeline(passes).value(), *module_, context, {}, runs);

@@ -24,7 +24,7 @@ int64_t SpaceOf(const Instruction* i) { return i->shape().layout.memory_space; }
 absl::StatusOr<bool> Assign(SmallModule& m) {
   cost::ChipCostModel costs(m.target(), {0}, {},
                             [](const Instruction&) -> absl::StatusOr<int64_t> { return 4; });
-  return AssignMemory(m.module(), {m.target(), &costs});
+  return AssignMemory(m.module(), {m.target(), costs});
 }
 
 void Place(SmallModule& m) {

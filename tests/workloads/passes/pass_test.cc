@@ -26,7 +26,7 @@ PassText::PassText(std::string_view text, const std::string& config)
 absl::StatusOr<bool> PassText::Run(std::string_view passes) {
   ASSIGN_OR_RETURN(const Pipeline pipeline, ParsePipeline(passes));
   std::vector<PassRun> runs;
-  return RunPipeline(pipeline, *module_, {target_, &costs_}, {}, runs);
+  return RunPipeline(pipeline, *module_, {target_, costs_}, {}, runs);
 }
 
 }  // namespace tpusim::passes

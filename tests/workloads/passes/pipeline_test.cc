@@ -5,15 +5,18 @@
 
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "configs/limit.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/fake_costs.h"
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/io/text_parser.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/passes/passes.h"
 
 namespace tpusim::passes {
@@ -102,7 +105,7 @@ TEST(Pipeline, AGroupEndsWhenARoundChangesNothing) {
   PipelineStep group;
   group.group = {{&pass, {}, {}}};
   std::vector<PassRun> runs;
-  const auto changed = RunPipeline({group}, m.module(), m.target(), {}, runs);
+  const auto changed = RunPipeline({group}, m.module(), m.context(), {}, runs);
   ASSERT_TRUE(changed.ok()) << changed.status();
   EXPECT_TRUE(*changed);
   // Three rounds that change something, one that does not.
@@ -129,7 +132,7 @@ TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
   };
   std::vector<PassRun> runs;
   const PipelineStep step = {&pass, {}, {}};
-  ASSERT_TRUE(RunPipeline({step, step, step}, m.module(), m.target(), options, runs).ok());
+  ASSERT_TRUE(RunPipeline({step, step, step}, m.module(), m.context(), options, runs).ok());
   EXPECT_EQ(runs_seen, 3);
   EXPECT_TRUE(runs[2].changed);
   EXPECT_EQ(m.Find(Opcode::kTanh).size(), 0u);
@@ -142,7 +145,7 @@ TEST(Pipeline, AModuleThatCannotBeReadIsTheUsers) {
   Chain(m);
   std::vector<PassRun> runs;
   const PipelineOptions options;
-  const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), options, runs);
+  const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.context(), options, runs);
   EXPECT_EQ(changed.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(changed.status()), HasSubstr("none that the TPU compiler writes: pass"));
 }
@@ -155,7 +158,7 @@ TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
     std::vector<PassRun> runs;
     PipelineOptions options;
     options.verify = verify;
-    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), options, runs);
+    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.context(), options, runs);
     EXPECT_EQ(changed.ok(), !verify);
     if (!verify) continue;
     EXPECT_EQ(changed.status().code(), absl::StatusCode::kInternal);
@@ -182,7 +185,7 @@ TEST(Pipeline, APassThatKeepsNoOrderDropsItWithWhatItChanges) {
   m.entry().set_schedule({x, tanh});
   std::vector<PassRun> runs;
   const auto run = [&](const Pass& pass) {
-    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), {}, runs);
+    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.context(), {}, runs);
     EXPECT_TRUE(changed.ok()) << changed.status();
     return m.entry().schedule();
   };
@@ -210,7 +213,7 @@ TEST(Pipeline, OptionsReachTheirPass) {
         ParsePipeline(on ? "async-collectives" : "async-collectives{permutes=off}");
     ASSERT_TRUE(pipeline.ok());
     std::vector<PassRun> runs;
-    const auto changed = RunPipeline(*pipeline, m.module(), m.target(), {}, runs);
+    const auto changed = RunPipeline(*pipeline, m.module(), m.context(), {}, runs);
     ASSERT_TRUE(changed.ok()) << changed.status();
     EXPECT_EQ(*changed, on);
     EXPECT_EQ(m.Find(Opcode::kCollectivePermuteStart).size(), on ? 1u : 0u);
@@ -228,7 +231,7 @@ std::string LimitsOf(std::string_view pass, std::string_view text,
   const LimitScope scope(limits);
   std::vector<PassRun> runs;
   const absl::StatusOr<bool> changed =
-      RunPipeline(ParsePipeline(pass).value(), *module, {target, &costs}, {}, runs);
+      RunPipeline(ParsePipeline(pass).value(), *module, {target, costs}, {}, runs);
   EXPECT_TRUE(changed.ok()) << changed.status();
   std::string lines;
   for (const Record& record : LimitsReached(runs)) {
@@ -277,6 +280,21 @@ TEST(Limits, OneRecordForAllRunsOfAPass) {
   ASSERT_EQ(all.size(), 1);
   EXPECT_EQ(ToString(all[0]), "limit fusion.consumers of 64 reached: 6 values left out");
   EXPECT_EQ(all[0].pass, "fusion");
+}
+
+TEST(PipelineTest, AnnotationsNameStagesThatExist) {
+  std::set<std::string_view> stages = {"tpusim.export", "normalise", "propagate", "partition",
+                                       "remat",         "cost",      "lowering",  "report",
+                                       "-"};
+  for (const Pass& pass : AllPasses()) stages.insert(pass.name);
+  for (const hlo::AnnotationRow& row : hlo::AnnotationTable()) {
+    for (const std::string_view list : {row.writer, row.readers, row.dropped_by}) {
+      for (const std::string& stage :
+           std::vector<std::string>(absl::StrSplit(std::string(list), ", "))) {
+        EXPECT_TRUE(stages.contains(stage)) << row.name << " names " << stage;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class RematerializeTest : public ::testing::Test {
     config_.chip.hbm.bytes = Bytes(mebibytes * kMiB);
     module_ = hlo::ParseHloText(std::string(text)).value().module;
     const target::Target target(config_);
-    PassContext context(target, &costs_);
+    PassContext context(target, costs_);
     said_.clear();
     context.records = Records(&said_);
     const bool changed = Rematerialize(*module_, context, 100).value();

@@ -58,7 +58,7 @@ class SmallModule {
   const target::Target& target() const { return target_; }
   // The costs of the chip unless stated.
   FakeCosts& costs() { return costs_; }
-  PassContext context() { return {target_, &costs_}; }
+  PassContext context() { return {target_, costs_}; }
 
   std::vector<const Instruction*> Find(Opcode op) const {
     std::vector<const Instruction*> found;

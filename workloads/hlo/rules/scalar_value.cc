@@ -1,21 +1,18 @@
 #include "workloads/hlo/rules/scalar_value.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
+#include "workloads/hlo/rules/limits.h"
 
 namespace tpusim::hlo {
 namespace {
 
 using Value = std::optional<int64_t>;
-
-// Deeper or longer expressions are data for all we care. What is used twice is
-// computed twice, so that the length is a limit of its own.
-constexpr int kDeepestValue = 64;
-constexpr int kMostValueSteps = 4096;
 
 class Evaluator {
  public:
@@ -23,8 +20,7 @@ class Evaluator {
 
   // The only element of `i`, or element `index` of it.
   Value Of(const Instruction& i, int64_t index = 0) {
-    if (depth_ >= kDeepestValue || ++steps_ > kMostValueSteps || !i.shape().IsArray())
-      return std::nullopt;
+    if (!i.shape().IsArray() || IsTooLong()) return std::nullopt;
     ++depth_;
     const Value value = Compute(i, index);
     --depth_;
@@ -32,6 +28,15 @@ class Evaluator {
   }
 
  private:
+  // Expressions beyond the limits are data; each is counted once.
+  bool IsTooLong() {
+    const Limit& limit = depth_ >= limits::kValueDepth.most() ? limits::kValueDepth
+                                                              : limits::kValueSteps;
+    if (&limit == &limits::kValueSteps && ++steps_ <= limit.most()) return false;
+    if (!std::exchange(too_long_, true)) limit.Reached();
+    return true;
+  }
+
   Value Compute(const Instruction& i, int64_t index) {
     switch (i.opcode()) {
       case Opcode::kPartitionId:
@@ -99,7 +104,8 @@ class Evaluator {
   }
 
   int64_t partition_;
-  int depth_ = 0, steps_ = 0;
+  int64_t depth_ = 0, steps_ = 0;
+  bool too_long_ = false;
   std::vector<const Instruction*> callers_;  // fusions entered
 };
 

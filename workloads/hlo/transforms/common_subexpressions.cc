@@ -8,18 +8,19 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/transforms/limits.h"
 
 namespace tpusim::hlo {
 namespace {
 
-// Reducers and comparators have a handful.
-constexpr size_t kMaxCalled = 16;
-
 // Reducers, comparators and the like, which instructions share.
 bool AppliesSmallComputations(const Instruction& i) {
-  return !OwnsCallees(i.opcode()) &&
-         std::all_of(i.called().begin(), i.called().end(),
-                     [](const Computation* called) { return called->size() <= kMaxCalled; });
+  if (OwnsCallees(i.opcode())) return false;
+  const bool small = std::ranges::all_of(i.called(), [](const Computation* called) {
+    return static_cast<int64_t>(called->size()) <= limits::kSharedComputation.most();
+  });
+  if (!small) limits::kSharedComputation.Reached();
+  return small;
 }
 
 bool MayShare(const Instruction& i) {
@@ -29,7 +30,7 @@ bool MayShare(const Instruction& i) {
   }
   // Of several results: tuples are put together for nothing, random numbers have a state.
   if (i.called().empty()) return i.shape().IsArray() && !i.HasSideEffect();
-  return AppliesSmallComputations(i) && !i.HasSideEffect();
+  return !i.HasSideEffect() && AppliesSmallComputations(i);
 }
 
 // What a small computation does, whatever its instructions are called.

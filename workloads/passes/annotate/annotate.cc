@@ -17,7 +17,7 @@
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/kernels/body_cost.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/annotate/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -113,8 +113,8 @@ absl::StatusOr<bool> StateTripCounts(hlo::Module& module, const PassContext& con
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (hlo::Instruction* i : computation->instructions()) {
       // Of Jacobi's method, in calls without a stated cost.
-      if (hlo::IsEighCall(*i) && kernels::IsFactorizationCall(*i) && context.cost != nullptr) {
-        ASSIGN_OR_RETURN(const int64_t sweeps, context.cost->TripsOf(*i));
+      if (hlo::IsEighCall(*i) && kernels::IsFactorizationCall(*i)) {
+        ASSIGN_OR_RETURN(const int64_t sweeps, context.cost.TripsOf(*i));
         hlo::SetSweeps(i, sweeps);
       }
       if (!context.records.wanted()) continue;

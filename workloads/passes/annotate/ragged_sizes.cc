@@ -12,7 +12,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/passes/annotate/annotate.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/annotate/reasons.h"
 #include "workloads/passes/pipeline/statements.h"
 
 namespace tpusim::passes {

@@ -5,7 +5,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
 #include "workloads/passes/collectives/collectives.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/collectives/reasons.h"
 #include "workloads/target/async_form.h"
 
 namespace tpusim::passes {

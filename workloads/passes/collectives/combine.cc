@@ -12,7 +12,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
-#include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/collectives/limits.h"
 
 namespace tpusim::passes {
 namespace {

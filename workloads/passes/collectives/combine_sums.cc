@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "workloads/collectives/compiler_choice.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/combine.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/collectives/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -107,7 +108,7 @@ absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContex
   }
   CombineRule rule;
   rule.kind = [](const Instruction& i) {
-    return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();
+    return hlo::annotations::kReshard.On(i) ? ReduceScatterKind(i) : std::string();
   };
   rule.bytes = [&policy](const Instruction& i) {
     return BufferBytes(i, policy.reduce_scatter_combined_buffers);

@@ -3,12 +3,13 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/reasons.h"
 #include "workloads/passes/collectives/ring.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -58,13 +59,12 @@ void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
 }  // namespace
 
 absl::StatusOr<bool> SumNarrowAllGathers(hlo::Module& module, const PassContext& context) {
-  TPUSIM_CHECK(context.cost != nullptr, "groups of all-gathers without a cost model");
   const int64_t lanes = context.target.chip().vpu.lanes;
   bool changed = false;
   for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsNarrowGather(*i, lanes)) continue;
-      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost.GroupsOf(*i));
       context.records.Add(reasons::kGatherSummed, i->name(),
                           {{"elements", i->operand(0)->shape().ElementCount()}, {"lanes", lanes}});
       Sum(i, groups.partitions);
@@ -82,7 +82,7 @@ bool IsSumAndSlice(const Instruction& i, const configs::Policy& policy) {
     return false;
   }
   if (hlo::IsIntegral(i.shape().element_type)) return true;
-  if (!hlo::IsReshard(i)) return false;
+  if (!hlo::annotations::kReshard.On(i)) return false;
   const int64_t dim = hlo::OnlyDimension(i);
   const hlo::Shape& shape = i.shape();
   if (hlo::MinorToMajor(shape)[0] != dim) return false;
@@ -112,12 +112,11 @@ void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups
 }  // namespace
 
 absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassContext& context) {
-  TPUSIM_CHECK(context.cost != nullptr, "groups of reduce-scatters without a cost model");
   bool changed = false;
   for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsSumAndSlice(*i, context.target.policy())) continue;
-      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost.GroupsOf(*i));
       context.records.Add(reasons::kScatterWidened, i->name(), {{"shape", i->shape().ToString()}});
       Widen(i, groups.partitions);
       changed = true;

@@ -5,7 +5,7 @@
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/combine.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/collectives/reasons.h"
 
 namespace tpusim::passes {
 namespace {

@@ -4,12 +4,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/operand_shape.h"
+#include "workloads/passes/collectives/reasons.h"
 #include "workloads/passes/collectives/ring.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -33,7 +34,7 @@ Heights HeightsOf(const std::vector<Instruction*>& order) {
 
 bool MayRepeat(const Instruction& i) {
   return i.opcode() == Opcode::kAllGather && i.operands().size() == 1 && i.users().size() > 1 &&
-         hlo::IsReshard(i) && !i.IsRoot() && !i.has_control_edges() &&
+         hlo::annotations::kReshard.On(i) && !i.IsRoot() && !i.has_control_edges() &&
          std::all_of(i.users().begin(), i.users().end(),
                      [](const Instruction* user) { return user->opcode() == Opcode::kDot; });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -85,8 +86,8 @@ Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like)
                                               "collective-permute", &like);
   permute->mutable_attrs().set_channel_id(channel_++);
   hlo::SetSourceTargetPairs(permute, pairs);
-  if (!axes_.empty()) hlo::SetFrontendAttribute(permute, hlo::kAxes, axes_);
-  hlo::SetReshardSite(permute, reshard_site_);
+  if (!axes_.empty()) hlo::annotations::kAxes.Set(permute, axes_);
+  if (reshard_site_) hlo::annotations::kReshardSite.Set(permute, *reshard_site_);
   return permute;
 }
 

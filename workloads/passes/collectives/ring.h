@@ -3,6 +3,7 @@
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_RING_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,9 @@ class Ring {
  public:
   // Groups of partitions, all of one size. `axes` are those of the mesh along which they lie, for
   // the report; permutes take channels from `channel` on and name the place of the program that the
-  // collective comes from, if it has one (hlo::ReshardSiteOf).
+  // collective comes from, if it has one (annotations::kReshardSite).
   Ring(const std::vector<std::vector<int64_t>>& groups, std::string axes, int64_t channel,
-       int32_t reshard_site = -1)
+       std::optional<int64_t> reshard_site)
       : groups_(groups), axes_(std::move(axes)), channel_(channel), reshard_site_(reshard_site) {}
 
   int64_t members() const { return static_cast<int64_t>(groups_[0].size()); }
@@ -36,7 +37,7 @@ class Ring {
   const std::vector<std::vector<int64_t>>& groups_;
   const std::string axes_;
   int64_t channel_;
-  const int32_t reshard_site_;
+  const std::optional<int64_t> reshard_site_;
 };
 
 // Numbers for the channels of collectives that a pass adds.

@@ -5,8 +5,8 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/collectives.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/collectives/limits.h"
+#include "workloads/passes/collectives/reasons.h"
 
 namespace tpusim::passes {
 namespace {

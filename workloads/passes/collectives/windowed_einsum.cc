@@ -6,8 +6,8 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/reasons.h"
 #include "workloads/passes/collectives/ring.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 
@@ -45,7 +45,6 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
 }
 
 absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context) {
-  TPUSIM_CHECK(context.cost != nullptr, "windowed einsums without costs");
   bool changed = false;
   int64_t channel = FirstFreeChannel(module);
   for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
@@ -53,7 +52,7 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
       const std::optional<WindowedEinsum> einsum = MatchWindowedEinsum(i);
       if (!einsum) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
-                       context.cost->GroupsOf(*einsum->collective));
+                       context.cost.GroupsOf(*einsum->collective));
       ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
                        ProfitOf(*einsum, groups, context.target));
       context.records.Add(profit.pays ? reasons::kEinsumWindowed : reasons::kEinsumKept,

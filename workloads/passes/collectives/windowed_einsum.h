@@ -51,7 +51,7 @@ struct WindowedEinsum {
 // transpose of the result is gone: it exchanges the operands.
 //
 // Whether an operand is shared: another product would have it in the same sharding
-// (hlo::kWantedAxes). The gradient of a product's result is multiplied by weights, contracted, and
+// (hlo::annotations::kWantedAxes). The gradient of a product's result is multiplied by weights, contracted, and
 // by activations, along columns: both are windowed.
 std::optional<WindowedEinsum> MatchWindowedEinsum(hlo::Instruction* dot);
 

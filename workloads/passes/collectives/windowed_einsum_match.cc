@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
@@ -20,8 +21,8 @@ using hlo::Opcode;
 // Whether the axes of the collective split the work of the product; without, all members of a
 // group would compute the same.
 bool SplitsWork(const Instruction& collective, const Instruction& dot) {
-  const auto axes = hlo::FrontendAttribute(collective, hlo::kAxes);
-  const auto split = hlo::FrontendAttribute(dot, hlo::kSplitOver);
+  const auto axes = hlo::annotations::kAxes.Of(collective);
+  const auto split = hlo::annotations::kSplitOver.Of(dot);
   if (!axes.has_value() || !split.has_value()) return false;
   const std::set<std::string> of_collective = absl::StrSplit(*axes, ',');
   const std::set<std::string> of_dot = absl::StrSplit(*split, ',');
@@ -30,7 +31,7 @@ bool SplitsWork(const Instruction& collective, const Instruction& dot) {
 
 bool IsOneReshard(const Instruction& i, Opcode opcode) {
   return i.opcode() == opcode && i.operands().size() == 1 && i.shape().IsArray() &&
-         hlo::IsReshard(i) && !i.has_control_edges();
+         hlo::annotations::kReshard.On(i) && !i.has_control_edges();
 }
 
 bool OnlyUse(const Instruction& value, const Instruction& user) {
@@ -63,7 +64,7 @@ int64_t FirstFreeOfResult(const Instruction& dot, size_t operand) {
 
 // The sharding that `dot` would have an operand in.
 std::string WantedAxes(const Instruction& dot, size_t operand) {
-  const auto axes = hlo::FrontendAttribute(dot, hlo::kWantedAxes);
+  const auto axes = hlo::annotations::kWantedAxes.Of(dot);
   if (!axes.has_value()) return "";
   const std::vector<std::string> of_operands = absl::StrSplit(*axes, '|');
   return operand < of_operands.size() ? of_operands[operand] : "";

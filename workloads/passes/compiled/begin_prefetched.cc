@@ -5,7 +5,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/compiled/reasons.h"
 
 namespace tpusim::passes {
 

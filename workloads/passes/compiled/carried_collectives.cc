@@ -13,8 +13,8 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
+#include "workloads/passes/compiled/reasons.h"
 #include "workloads/passes/compiled/start_of.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,6 +1,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/compiled/compiled.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/compiled/reasons.h"
 
 namespace tpusim::passes {
 

@@ -1,6 +1,7 @@
 #include "workloads/kernels/stated_windows.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/passes/compiled/compiled.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/compiled/reasons.h"
 
 namespace tpusim::passes {
 
@@ -12,7 +13,7 @@ absl::StatusOr<bool> TakeEstimates(hlo::Module& module, const PassContext& conte
     for (hlo::Instruction* i : computation->instructions()) {
       const auto windows = kernels::StatedWindowsOf(*i);
       if (!windows || !windows->estimate) continue;
-      kernels::TakeEstimate(i);
+      hlo::annotations::kTakesEstimate.Set(i);
       context.records.Add(reasons::kEstimateTaken, i->name(),
                           {{"cycles", windows->estimate->value()}});
       changed = true;

@@ -7,7 +7,7 @@
 #include "workloads/hlo/rules/shape_rules.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/compiled/reasons.h"
 
 namespace tpusim::passes {
 namespace {

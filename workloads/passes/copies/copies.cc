@@ -8,7 +8,7 @@
 
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/copies/reasons.h"
 
 namespace tpusim::passes {
 namespace {

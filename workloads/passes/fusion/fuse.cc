@@ -6,8 +6,8 @@
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/fusion/plan.h"
+#include "workloads/passes/fusion/reasons.h"
 #include "workloads/passes/fusion/steps.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -43,7 +43,7 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
   bool changed = false;
   for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
     const fusion::Graph graph(*computation);
-    const auto costs = context.cost->CandidatesOf(graph);
+    const auto costs = context.cost.CandidatesOf(graph);
     fusion::Plan plan(graph, *costs, context.target);
     if (options.producers) fusion::InlineProducers(plan, context.records);
     if (options.results) {

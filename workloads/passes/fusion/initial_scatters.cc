@@ -4,8 +4,8 @@
 
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/fusion/reasons.h"
 #include "workloads/passes/fusion/steps.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/passes/fusion/limits.h"
+#include "workloads/passes/fusion/reasons.h"
 #include "workloads/passes/fusion/steps.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {

@@ -7,8 +7,8 @@
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
+#include "workloads/passes/fusion/limits.h"
 #include "workloads/passes/fusion/steps.h"
-#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes::fusion {
 namespace {

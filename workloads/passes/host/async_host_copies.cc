@@ -4,7 +4,7 @@
 #include "workloads/hlo/transforms/split_async.h"
 #include "workloads/passes/host/carried_copies.h"
 #include "workloads/passes/host/host.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/host/reasons.h"
 
 namespace tpusim::passes {
 namespace {

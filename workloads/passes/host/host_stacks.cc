@@ -9,7 +9,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/host/host.h"
-#include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/host/limits.h"
 
 namespace tpusim::passes {
 namespace {

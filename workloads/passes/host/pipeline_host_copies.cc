@@ -17,8 +17,8 @@
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/passes/host/host.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/host/limits.h"
+#include "workloads/passes/host/reasons.h"
 
 namespace tpusim::passes {
 namespace {

@@ -7,7 +7,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/host/host.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/host/reasons.h"
 
 namespace tpusim::passes {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "workloads/passes/layout/layout_problem.h"
+#include "workloads/passes/layout/limits.h"
 #include "workloads/passes/layout/order_classes.h"
-#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {

@@ -9,7 +9,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/layout/layout_problem.h"
 #include "workloads/passes/layout/order_classes.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/layout/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -65,7 +65,7 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
     const auto before =
         context.records.wanted() ? ShapesOf(module) : std::map<std::string, std::string>();
     const LayoutProblem problem = BuildLayoutProblem(module, target);
-    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target, *context.cost));
+    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target, context.cost));
     if (context.records.wanted()) ExplainLayouts(before, ShapesOf(module), context.records);
   }
   for (hlo::Computation* computation : ControlComputations(module)) {

@@ -8,9 +8,9 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
+#include "workloads/passes/loops/limits.h"
 #include "workloads/passes/loops/loops.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/loops/reasons.h"
 
 namespace tpusim::passes {
 namespace {

@@ -7,7 +7,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/loops/loops.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/loops/reasons.h"
 
 namespace tpusim::passes {
 namespace {

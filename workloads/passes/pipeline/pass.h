@@ -27,12 +27,11 @@ inline const Statements kNothingStated;
 
 // What a pass may ask. All of it must live as long as the pass runs.
 struct PassContext {
-  // A target alone is enough for passes that do not ask for costs.
-  PassContext(const target::Target& machine, cost::CostModel* costs = nullptr)  // NOLINT
+  PassContext(const target::Target& machine, cost::CostModel& costs)
       : target(machine), cost(costs) {}
 
   const target::Target& target;
-  cost::CostModel* cost;  // null where costs are not known
+  cost::CostModel& cost;
   // Of the module that passes run on, shared by copies of the context. The pipeline forgets them
   // when a pass has changed something.
   std::shared_ptr<Facts> facts = std::make_shared<Facts>();

@@ -14,8 +14,8 @@
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/rematerialize/limits.h"
+#include "workloads/passes/rematerialize/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -65,7 +65,7 @@ class Round {
   absl::StatusOr<bool> Run() {
     NoteRewritten();
     ASSIGN_OR_RETURN(executions_, hlo::ExecutionsOf(calls_, [&](const Instruction& loop) {
-                       return context_.cost->TripsOf(loop);
+                       return context_.cost.TripsOf(loop);
                      }));
     RETURN_IF_ERROR(FindCandidates());
     // Zero costs first; per byte of what is saved.
@@ -181,7 +181,7 @@ class Round {
     }
     c.saved = saved;
     if (c.moved) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const cost::Work work, context_.cost->WorkOf(*c.value.maker));
+    ASSIGN_OR_RETURN(const cost::Work work, context_.cost.WorkOf(*c.value.maker));
     c.cost = work.alone() * executions_[c.value.maker->parent()];
     return absl::OkStatus();
   }
@@ -335,7 +335,6 @@ class Round {
 
 absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,
                                    int64_t percent) {
-  TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
   if (percent == 0) percent = context.target.policy().rematerialized_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);

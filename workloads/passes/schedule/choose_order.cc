@@ -7,7 +7,7 @@
 
 #include "workloads/buffers/live_bytes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/schedule/limits.h"
 #include "workloads/passes/schedule/list_order.h"
 
 namespace tpusim::passes {

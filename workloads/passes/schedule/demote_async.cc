@@ -5,9 +5,10 @@
 
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/schedule/reasons.h"
 #include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
@@ -32,7 +33,7 @@ Instruction* Whole(Instruction& start, Instruction& done) {
   computation->parent()->ReleaseName(name);
   Instruction* whole = computation->Add(Opcode::kAllGather, done.shape(), start.operands(), name);
   whole->mutable_attrs() = start.attrs();
-  SetFrontendAttribute(whole, std::string(hlo::kDemotedFrom), start.name());
+  hlo::annotations::kDemotedFrom.Set(whole, start.name());
   start.MoveControlTo(whole, whole);
   done.MoveControlTo(whole, whole);
   done.ReplaceAllUsesWith(whole);

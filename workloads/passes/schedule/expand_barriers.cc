@@ -3,7 +3,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/schedule/reasons.h"
 #include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/schedule/limits.h"
 
 namespace tpusim::passes {
 namespace {

@@ -9,11 +9,12 @@
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
-#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/schedule/choose_order.h"
+#include "workloads/passes/schedule/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -111,7 +112,7 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
   for (auto it = callers_first.rbegin(); it != callers_first.rend(); ++it) {
     Computation& computation = **it;
     ASSIGN_OR_RETURN(const cost::ScheduleGraph graph,
-                     GraphOf(computation, limits, *context.cost, known));
+                     GraphOf(computation, limits, context.cost, known));
     if (slack == nullptr) {
       ChosenOrder chosen = ChooseOrder(graph);
       SetSchedule(computation, graph, chosen.order);
@@ -131,7 +132,7 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
     SetSchedule(computation, graph, chosen.order);
     for (const int n : chosen.order) {
       if (graph.nodes[n].role != Role::kStart) continue;
-      SetFrontendAttribute(graph.nodes[n].instruction, std::string(kOrderedFor), "memory");
+      hlo::annotations::kOrderedForMemory.Set(graph.nodes[n].instruction);
     }
   }
   return absl::OkStatus();
@@ -166,7 +167,7 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
   context.facts->ForgetOrder();
   if (context.facts->PlanOf(module, context.target).LivePeak() < peak) return absl::OkStatus();
   for (Computation* c : computations) {
-    for (Instruction* i : c->schedule()) RemoveFrontendAttribute(i, std::string(kOrderedFor));
+    for (Instruction* i : c->schedule()) hlo::annotations::kOrderedForMemory.Remove(i);
     c->set_schedule(before.at(c));
   }
   context.facts->ForgetOrder();
@@ -183,7 +184,7 @@ void Explain(const std::vector<Computation*>& computations, const Schedules& bef
       if (hlo::IsAsyncStart(i->opcode())) started[i] = place;
       if (hlo::IsAsyncDone(i->opcode())) {
         const Instruction& start = hlo::StartOf(*i);
-        const bool memory = FrontendAttribute(start, std::string(kOrderedFor)).has_value();
+        const bool memory = hlo::annotations::kOrderedForMemory.On(start);
         records.Add(memory ? reasons::kBesideForMemory : reasons::kBeside, start.name(),
                     {{"count", place - started.at(&start) - 1}, {"done", i->name()}});
       }
@@ -198,7 +199,6 @@ void Explain(const std::vector<Computation*>& computations, const Schedules& bef
 }  // namespace
 
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
-  TPUSIM_CHECK(context.cost != nullptr, "a schedule without costs");
   const std::vector<Computation*>& computations = context.facts->CallsOf(module).control();
   Schedules before;
   for (const Computation* c : computations) before[c] = c->schedule();

@@ -17,7 +17,7 @@
 // If what is then live takes more HBM than the TPU compiler allows itself, computations are
 // ordered again: of the candidates that take no more memory than there is for them
 // (choose_order.h) the shortest wins, or the one that takes least. Starts in such an order
-// are marked (kOrderedFor), so that the report can say why something is exposed.
+// are marked (annotations::kOrderedForMemory), so that the report can say why something is exposed.
 //
 // Loop bodies are scheduled before the loops that run them. A loop is then one
 // operation, which uses what its body uses on average.
@@ -35,10 +35,6 @@
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
-
-// The frontend attribute of starts whose computation was ordered for something else than
-// the shortest time ("memory").
-inline constexpr std::string_view kOrderedFor = "ordered_for";
 
 // Its context must have costs.
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);

@@ -10,6 +10,7 @@
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/schedule/schedule.h"
@@ -138,7 +139,7 @@ class Waits {
     if ((!first.tight && !first.limited) || (!last.tight && !last.limited)) {
       const End& loose = !first.tight && !first.limited ? first : last;
       const bool for_memory =
-          hlo::FrontendAttribute(*order_[start], std::string(kOrderedFor)).has_value();
+          hlo::annotations::kOrderedForMemory.On(*order_[start]);
       return {for_memory ? WaitReason::kMemory : WaitReason::kSchedule,
               fmt::format("{} does not depend on it, but is {}", loose.by->name(),
                           &loose == &first ? "before its start" : "after its done")};

@@ -9,8 +9,8 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
-#include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/simplify/limits.h"
+#include "workloads/passes/simplify/reasons.h"
 
 namespace tpusim::passes {
 namespace {

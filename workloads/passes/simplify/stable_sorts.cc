@@ -6,7 +6,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/simplify/reasons.h"
 
 namespace tpusim::passes {
 namespace {

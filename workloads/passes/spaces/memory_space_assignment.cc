@@ -10,7 +10,7 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/call_graph.h"
-#include "workloads/passes/pipeline/reasons.h"
+#include "workloads/passes/spaces/reasons.h"
 #include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
@@ -68,7 +68,6 @@ bool HasPlaces(const hlo::Module& module) {
 }
 
 absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context) {
-  TPUSIM_CHECK(context.cost != nullptr, "an assignment of memories without costs");
   const target::Target& target = context.target;
   for (const configs::Memory& memory : configs::kMemories) {
     if (!memory.on_chip || memory.capacity(target.chip()) > Bytes(0)) continue;
@@ -85,7 +84,7 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
 
   ASSIGN_OR_RETURN(const auto timelines,
                    SpaceTimelines(context.facts->CallsOf(module), context.facts->Aliases(), target,
-                                  *context.cost, space, target.policy().loop_weight));
+                                  context.cost, space, target.policy().loop_weight));
   for (const auto& timeline : timelines) {
     // A memory that is planned has a plan that says so (buffers/memory_plan.h).
     if (memory.planned || timeline->MostPlaced() <= capacity) continue;
@@ -100,7 +99,7 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   for (const auto& timeline : timelines) {
     ASSIGN_OR_RETURN(std::vector<SpaceValue> found,
                      SpaceValuesOf(*timeline, context.facts->Aliases().Of(*timeline->computation()),
-                                   target, *context.cost, space));
+                                   target, context.cost, space));
     values.push_back(std::move(found));
   }
   for (const std::vector<SpaceValue>& of : values) {

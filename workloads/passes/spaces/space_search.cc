@@ -2,7 +2,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/spaces/limits.h"
 #include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {

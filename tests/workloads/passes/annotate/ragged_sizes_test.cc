@@ -4,6 +4,7 @@
 
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "tests/workloads/passes/fake_costs.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost.h"
@@ -48,7 +49,8 @@ absl::StatusOr<std::vector<Record>> Said(hlo::TestModule& m, int64_t partitions,
   stated.partitions = partitions;
   for (const std::string& text : texts) stated.ragged.push_back(*ParseRaggedOverride(text));
   std::vector<Record> said;
-  PassContext context(target);
+  FakeCosts costs;
+  PassContext context(target, costs);
   context.stated = &stated;
   context.records = Records(nullptr, &said);
   const absl::StatusOr<bool> changed = StateRaggedSizes(m.module(), context);
