@@ -36,7 +36,7 @@ TEST(AnnotationsTest, ValuesAreWrittenAndReadByType) {
   EXPECT_EQ(FrontendAttribute(*i, "tpusim.element_orders"), "3:1,2,0;5:0;6:");
   EXPECT_EQ(annotations::kElementOrders.Of(*i), orders);
   EXPECT_EQ(Message(Verify(t.module())), "");
-  annotations::kReshard.Remove(i);
+  annotations::kReshard.Drop(i);
   EXPECT_FALSE(annotations::kReshard.On(*i));
 }
 

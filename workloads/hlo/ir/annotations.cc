@@ -122,7 +122,7 @@ void Annotation<Value>::Set(Instruction* instruction, const Value& value) const 
 }
 
 template <typename Value>
-void Annotation<Value>::Remove(Instruction* instruction) const {
+void Annotation<Value>::Drop(Instruction* instruction) const {
   RemoveFrontendAttribute(instruction, name);
 }
 

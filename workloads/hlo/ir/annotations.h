@@ -87,7 +87,7 @@ struct Annotation {
   // Returns its value; nullopt: the instruction has none, or one that is not of the type.
   std::optional<Value> Of(const Instruction& instruction) const;
   void Set(Instruction* instruction, const Value& value = {}) const;
-  void Remove(Instruction* instruction) const;
+  void Drop(Instruction* instruction) const;
 };
 
 namespace annotations {

@@ -13,7 +13,7 @@ std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
 }
 
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
-  if (sizes.empty()) return annotations::kRaggedSizes.Remove(ragged);
+  if (sizes.empty()) return annotations::kRaggedSizes.Drop(ragged);
   annotations::kRaggedSizes.Set(ragged, sizes);
 }
 

@@ -26,7 +26,7 @@ std::optional<std::string> CheckpointName(const Instruction& instruction) {
   return annotations::kCheckpointName.Of(instruction);
 }
 
-void RemoveCheckpointName(Instruction* named) { annotations::kCheckpointName.Remove(named); }
+void RemoveCheckpointName(Instruction* named) { annotations::kCheckpointName.Drop(named); }
 
 void DropCheckpointNames(Module& module) {
   for (Computation* computation : module.computations()) {
@@ -57,7 +57,7 @@ void MoveNames(const Instruction* from, Instruction* to) {
 
 std::vector<std::string> TakeNames(Instruction* value) {
   std::vector<std::string> names = annotations::kNames.Of(*value).value_or(std::vector<std::string>());
-  annotations::kNames.Remove(value);
+  annotations::kNames.Drop(value);
   return names;
 }
 

@@ -167,7 +167,7 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
   context.facts->ForgetOrder();
   if (context.facts->PlanOf(module, context.target).LivePeak() < peak) return absl::OkStatus();
   for (Computation* c : computations) {
-    for (Instruction* i : c->schedule()) hlo::annotations::kOrderedForMemory.Remove(i);
+    for (Instruction* i : c->schedule()) hlo::annotations::kOrderedForMemory.Drop(i);
     c->set_schedule(before.at(c));
   }
   context.facts->ForgetOrder();
