@@ -40,7 +40,16 @@ PASSES = WORKLOADS / "passes"
 FOLDERS_OF = {
     "sim": ["impairments", "recording", "symmetry", "", "results"],
     "sim/results": ["report", "trace", "measured", "page"],
-    "workloads/sharding": ["rules", ""],
+    "workloads/sharding": [
+        "types",
+        "text",
+        "rules",
+        "factors",
+        "normalised",
+        "stated",
+        "propagation",
+        "decisions",
+    ],
     "workloads/spmd": ["emit", "ops", ""],
     "tools/tpusim": [
         *("output", "command_line", "pipeline", "find", "shard", "advise", "subcommands"),
@@ -71,7 +80,7 @@ RULES = (
     "kernels/elementwise_cost.cc",
     "kernels/vector_cost.cc",
     "sharding/rules/",
-    "sharding/unreduced.cc",
+    "sharding/propagation/unreduced.cc",
     "spmd/ops/",
     "passes/layout/problem_",
 )

@@ -14,8 +14,8 @@
 #include "configs/topology.h"
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/sharding/propagate.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/propagation/propagate.h"
+#include "workloads/sharding/types/sharding.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::compiler {

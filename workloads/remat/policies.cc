@@ -21,8 +21,8 @@
 #include "workloads/remat/recomputed.h"
 #include "workloads/remat/saved_values.h"
 #include "workloads/remat/values.h"
-#include "workloads/sharding/normalise.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/normalised/normalise.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::remat {
 namespace {

@@ -5,7 +5,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/checkpoint_names.h"
-#include "workloads/sharding/markers.h"
+#include "workloads/sharding/text/markers.h"
 
 namespace tpusim::remat {
 namespace {

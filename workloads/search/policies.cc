@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::search {
 namespace {

@@ -20,7 +20,7 @@
 #include "workloads/search/matrix_time.h"
 #include "workloads/search/policies.h"
 #include "workloads/search/whole_reads.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::search {

@@ -16,8 +16,9 @@
 #include "workloads/compiler/trip_counts.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/remat/policies.h"
-#include "workloads/sharding/decisions.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/decisions/decisions.h"
+#include "workloads/sharding/normalised/normalise.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::search {
 

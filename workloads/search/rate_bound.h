@@ -15,7 +15,7 @@
 #include "configs/units.h"
 #include "workloads/search/program.h"
 #include "workloads/search/space.h"
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 namespace tpusim::search {
 

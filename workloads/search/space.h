@@ -1,7 +1,7 @@
 // The shardings that a search chooses from.
 //
 //   mesh         sizes for the named axes, in each order: all that fill the slice
-//   decisions    of each (sharding/decisions.h), the axes that split its dimensions, in the order
+//   decisions    of each (sharding/decisions/decisions.h), the axes that split its dimensions, in the order
 //                of the mesh
 //   constraints  on values that are named for it, by dimension: as is decided, or any axes; and a
 //                value has a constraint where that is said of any of its dimensions
@@ -33,8 +33,8 @@
 
 #include "absl/status/statusor.h"
 #include "workloads/search/stated_dims.h"
-#include "workloads/sharding/decisions.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/decisions/decisions.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::search {
 

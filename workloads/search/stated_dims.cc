@@ -9,8 +9,8 @@
 
 #include "configs/names.h"
 #include "configs/status_macros.h"
-#include "workloads/sharding/stated_constraints.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_constraints.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::search {
 namespace {

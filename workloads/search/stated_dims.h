@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workloads/sharding/decisions.h"
+#include "workloads/sharding/decisions/decisions.h"
 
 namespace tpusim::search {
 

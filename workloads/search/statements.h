@@ -11,7 +11,7 @@
 
 #include "workloads/search/program.h"
 #include "workloads/search/space.h"
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 namespace tpusim::search {
 

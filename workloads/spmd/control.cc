@@ -1,7 +1,7 @@
 // Loops, branches and manual regions.
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/normalise.h"
+#include "workloads/sharding/normalised/normalise.h"
 #include "workloads/spmd/partitioner.h"
 
 namespace tpusim::spmd {

@@ -6,7 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "configs/units.h"
-#include "workloads/sharding/projection.h"
+#include "workloads/sharding/factors/projection.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {

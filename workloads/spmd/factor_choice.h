@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "configs/units.h"
-#include "workloads/sharding/axes.h"
 #include "workloads/sharding/rules/rule.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/types/axes.h"
+#include "workloads/sharding/types/sharding.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/reshard_plan.h"
 

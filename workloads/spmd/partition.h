@@ -18,7 +18,7 @@
 #include "configs/record.h"
 #include "models/isa/program_info.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {

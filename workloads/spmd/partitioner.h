@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 #include "workloads/sharding/rules/rule_cache.h"
 #include "workloads/spmd/emit/builder.h"
 #include "workloads/spmd/partition.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/sharding/axes.h"
+#include "workloads/sharding/types/axes.h"
 #include "workloads/spmd/emit/builder.h"
 
 namespace tpusim::spmd {

@@ -38,8 +38,8 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/shape.h"
-#include "workloads/sharding/axes.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/types/axes.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::spmd {
 

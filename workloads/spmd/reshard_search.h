@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "workloads/hlo/ir/shape.h"
-#include "workloads/sharding/axes.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/types/axes.h"
+#include "workloads/sharding/types/sharding.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {

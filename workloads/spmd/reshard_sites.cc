@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/sharding/projection.h"
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/factors/projection.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 namespace tpusim::spmd {
 namespace {

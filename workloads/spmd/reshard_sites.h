@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "models/isa/program_info.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 #include "workloads/sharding/rules/rule.h"
 #include "workloads/spmd/argument_data.h"
 #include "workloads/spmd/reshard_plan.h"

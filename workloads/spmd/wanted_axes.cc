@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/axes.h"
+#include "workloads/sharding/types/axes.h"
 
 namespace tpusim::spmd {
 namespace {

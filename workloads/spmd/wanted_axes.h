@@ -10,7 +10,7 @@
 #include <string>
 
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::spmd {
 

@@ -1,4 +1,4 @@
-#include "workloads/sharding/axes.h"
+#include "workloads/sharding/types/axes.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"
 

@@ -1,5 +1,5 @@
 // Indices of gathers that are positions.
-#include "workloads/sharding/batch_indices.h"
+#include "workloads/sharding/propagation/batch_indices.h"
 
 #include "tests/workloads/sharding/rules_test_util.h"
 

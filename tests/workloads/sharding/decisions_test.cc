@@ -1,4 +1,4 @@
-#include "workloads/sharding/decisions.h"
+#include "workloads/sharding/decisions/decisions.h"
 
 #include <set>
 

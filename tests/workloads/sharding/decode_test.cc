@@ -1,4 +1,4 @@
-#include "workloads/sharding/decode.h"
+#include "workloads/sharding/text/decode.h"
 
 #include <google/protobuf/text_format.h>
 

@@ -1,4 +1,4 @@
-#include "workloads/sharding/factor_propagation.h"
+#include "workloads/sharding/factors/factor_propagation.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"
 

@@ -1,7 +1,7 @@
-#include "workloads/sharding/named_values.h"
+#include "workloads/sharding/normalised/named_values.h"
 
 #include "sharding_testing.h"
-#include "workloads/sharding/normalise.h"
+#include "workloads/sharding/normalised/normalise.h"
 
 namespace tpusim::sharding {
 namespace {

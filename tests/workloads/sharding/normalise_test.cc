@@ -1,4 +1,4 @@
-#include "workloads/sharding/normalise.h"
+#include "workloads/sharding/normalised/normalise.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"
 

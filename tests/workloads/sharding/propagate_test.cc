@@ -1,5 +1,5 @@
 // texts/propagate_*.hlo have more of what propagation does.
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 
 #include <ctime>
 

@@ -11,8 +11,8 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/sharding/axes.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
+#include "workloads/sharding/types/axes.h"
 
 namespace tpusim::sharding {
 

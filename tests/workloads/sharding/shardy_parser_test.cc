@@ -1,4 +1,4 @@
-#include "workloads/sharding/shardy_parser.h"
+#include "workloads/sharding/text/shardy_parser.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"
 

@@ -1,5 +1,5 @@
 // The text of stated constraints; texts/stated_constraints.hlo has what they do.
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 #include "sharding_testing.h"
 

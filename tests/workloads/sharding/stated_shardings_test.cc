@@ -1,5 +1,5 @@
 // The text of stated meshes; texts/stated_*.hlo have what they do.
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 #include "sharding_testing.h"
 

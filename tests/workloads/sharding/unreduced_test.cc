@@ -1,5 +1,5 @@
 // IsLinear; texts/unreduced_*.hlo have what operations do with partial sums.
-#include "workloads/sharding/unreduced.h"
+#include "workloads/sharding/propagation/unreduced.h"
 
 #include "tests/workloads/sharding/sharding_testing.h"
 

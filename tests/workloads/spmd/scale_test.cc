@@ -14,7 +14,7 @@
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/wire.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 #include "workloads/spmd/partition.h"
 
 namespace tpusim::spmd {

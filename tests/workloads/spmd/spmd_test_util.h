@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/sharding/axes.h"
-#include "workloads/sharding/propagate.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/propagation/propagate.h"
+#include "workloads/sharding/types/axes.h"
+#include "workloads/sharding/types/sharding.h"
 #include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {

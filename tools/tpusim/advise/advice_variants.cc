@@ -17,7 +17,7 @@
 #include "configs/status_macros.h"
 #include "sim/results/report/text.h"
 #include "tools/tpusim/output/console.h"
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 namespace tpusim::tools {
 namespace {

@@ -19,8 +19,8 @@
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
 #include "workloads/remat/policies.h"
-#include "workloads/sharding/stated_constraints.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_constraints.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::tools {
 namespace {

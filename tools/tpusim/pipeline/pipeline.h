@@ -24,6 +24,7 @@
 #include "workloads/compiler/session.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/sharding/normalised/normalise.h"
 
 namespace tpusim::tools {
 

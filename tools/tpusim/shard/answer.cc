@@ -17,7 +17,7 @@
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/shard/paste.h"
 #include "workloads/search/statements.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {

@@ -23,7 +23,7 @@
 #include "workloads/search/forest.h"
 #include "workloads/search/rate_bound.h"
 #include "workloads/search/statements.h"
-#include "workloads/sharding/named_values.h"
+#include "workloads/sharding/normalised/named_values.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {

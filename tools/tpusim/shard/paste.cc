@@ -11,7 +11,7 @@
 
 #include "tools/tpusim/output/shell_word.h"
 #include "workloads/search/statements.h"
-#include "workloads/sharding/stated_shardings.h"
+#include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::tools {
 namespace {

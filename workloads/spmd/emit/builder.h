@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/sharding/axes.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/types/axes.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::spmd {
 

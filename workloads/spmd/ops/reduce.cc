@@ -1,7 +1,7 @@
 // Reductions: which functions can be applied to partial results.
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
-#include "workloads/sharding/projection.h"
+#include "workloads/sharding/factors/projection.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {

@@ -1,5 +1,5 @@
 #include "configs/units.h"
-#include "workloads/sharding/projection.h"
+#include "workloads/sharding/factors/projection.h"
 #include "workloads/sharding/rules/rolls.h"
 #include "workloads/spmd/ops/local_op.h"
 

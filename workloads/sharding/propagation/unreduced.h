@@ -1,0 +1,34 @@
+// Partial sums that the program leaves unreduced pass through linear ops.
+//
+// A value that is unreduced over an axis is the sum of what the devices along it hold.
+// Twice the value is twice every part: a linear op works on parts, and they are added up
+// once, where the program asks for the sum. All that is not linear (a sine, a product of
+// two such values, a sum with a value that is whole) gets the sum.
+#ifndef TPUSIM_WORKLOADS_SHARDING_PROPAGATION_UNREDUCED_H_
+#define TPUSIM_WORKLOADS_SHARDING_PROPAGATION_UNREDUCED_H_
+
+#include <vector>
+
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/sharding/propagation/propagate.h"
+#include "workloads/sharding/propagation/propagation_graph.h"
+
+namespace tpusim::sharding {
+
+// Whether the parts of the result come from parts of the operands marked in `partial` (one
+// per operand) and all of the others.
+bool IsLinear(const hlo::Instruction& op, const std::vector<char>& partial);
+
+// The operands that are unreduced over the very axes over which the result of `op` is;
+// none if that is no linear op of theirs.
+std::vector<char> PartialOperands(const ShardedModule& sharded, const hlo::Instruction& op);
+
+// What enters a loop unreduced and comes out of its body like that is carried like that.
+void CarryUnreduced(PropagationGraph& graph);
+// Results of linear ops stay unreduced as long as all of their users can take them: linear
+// ops and sharding constraints.
+void PassUnreduced(ShardedModule& sharded);
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_PROPAGATION_UNREDUCED_H_
