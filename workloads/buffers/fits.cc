@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kLargestShown = 5;
 constexpr char kNeededHbm[] = "tpusim/needed_hbm_bytes";
 
-// As JAX prints memory: in powers of 1024.
+// Writes memory as JAX prints it, in powers of 1024.
 std::string Mebibytes(Bytes bytes) {
   const auto size = static_cast<double>(bytes.value());
   if (bytes >= Bytes(kGiB)) return fmt::format("{:.2f} GiB", size / static_cast<double>(kGiB));

@@ -17,7 +17,7 @@ namespace tpusim::buffers {
 absl::Status CheckFits(const hlo::Module& module, const MemoryPlan& plan,
                        const target::Target& target);
 
-// How much HBM the program needs at its peak; nothing if that is not what the error is about.
+// Returns how much HBM the program needs at its peak; nullopt: the error is about something else.
 std::optional<Bytes> NeededHbm(const absl::Status& status);
 
 }  // namespace tpusim::buffers

@@ -27,7 +27,8 @@ class PlacedBuffers {
     }
   }
 
-  // Those that live at some moment of [begin, end), each once: at its beginning, or begun later.
+  // Calls `found` for each buffer that lives at some moment of [begin, end), once: at its
+  // beginning, or begun later.
   template <typename Found>
   void ForEachDuring(size_t begin, size_t end, const Found& found) const {
     for (size_t node = begin + leaves_; node > 0; node /= 2) {
@@ -41,12 +42,13 @@ class PlacedBuffers {
 
  private:
   size_t leaves_;
-  // Of a tree over moments: what lives throughout a node and not throughout its parent.
+  // Buffers by node of a tree over moments: those that live throughout the node and not throughout
+  // its parent.
   std::vector<std::vector<int32_t>> living_;
   std::set<std::pair<size_t, int32_t>> starts_;
 };
 
-// How high the heap is at every moment.
+// The height of the heap at every moment.
 class Skyline {
  public:
   explicit Skyline(size_t moments)
@@ -102,10 +104,10 @@ Bytes BestFit(const std::vector<std::pair<Bytes, Bytes>>& taken, Bytes bytes) {
   return best_room > Bytes(0) ? best : top;
 }
 
-// What of the heap is free while the program goes on, below its end.
+// The free bytes of the heap below its end, while the program goes on.
 class FreeSpace {
  public:
-  // Of the smallest hole that has room; at the end of the heap if none has.
+  // Returns the address of the smallest hole that has room, or the end of the heap if none has.
   Bytes Take(Bytes bytes) {
     const auto best = by_size_.lower_bound({bytes, Bytes(0)});
     if (best != by_size_.end()) {

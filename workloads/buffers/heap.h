@@ -1,4 +1,4 @@
-// Where buffers lie in a memory that they share.
+// Addresses of buffers in a memory that they share.
 //
 // Buffers that live at the same time may not overlap, and none moves. How high the heap
 // grows is therefore more than what is live at most: holes between buffers are too small for
@@ -30,8 +30,8 @@ struct HeapBuffer {
   Bytes bytes{0};
 };
 
-// What a memory plan has to solve: buffers of known sizes that share a memory, each for a known
-// time, and none of which may move.
+// The problem of a memory plan: buffers of known sizes that share a memory, each for a known time,
+// and none of which may move.
 struct HeapProblem {
   std::vector<HeapBuffer> buffers;
   Bytes alignment{1};  // buffers begin at multiples of it where they are placed as they come

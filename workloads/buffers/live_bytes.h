@@ -1,4 +1,4 @@
-// How much is live at every moment of a program: the one sum of live bytes.
+// The one sum of bytes that are live at every moment of a program.
 #ifndef TPUSIM_WORKLOADS_BUFFERS_LIVE_BYTES_H_
 #define TPUSIM_WORKLOADS_BUFFERS_LIVE_BYTES_H_
 
@@ -12,7 +12,7 @@
 
 namespace tpusim::buffers {
 
-// By moment, from 0 to before `moments`. In linear time.
+// Returns the live bytes by moment, from 0 to before `moments`, in linear time. In linear time.
 inline std::vector<Bytes> LiveAt(const std::vector<HeapBuffer>& buffers, int64_t moments) {
   std::vector<Bytes> live(static_cast<size_t>(moments) + 1);
   for (const HeapBuffer& b : buffers) {

@@ -35,7 +35,7 @@ struct MemoryPlan : hlo::LiveIntervals {
     const auto peak = peaks.find(space);
     return peak == peaks.end() ? Bytes(0) : peak->second;
   }
-  // Of what is live in HBM, holes of the heap left aside.
+  // Returns the peak of what is live in HBM, holes of the heap left aside.
   Bytes LivePeak() const { return PeakOf(hlo::kHbmSpace) - fragmentation; }
   // The moments at which every buffer is live; none for those in other memories.
   std::vector<HeapBuffer> LivesIn(int64_t space) const;

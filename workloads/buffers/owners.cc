@@ -41,7 +41,7 @@ bool HandsOn(const Instruction& i) {
          i.opcode() == Opcode::kCopy;
 }
 
-// What the data flow says of every instruction that a device executes.
+// The facts of the data flow about every instruction that a device executes.
 class DataFlow {
  public:
   explicit DataFlow(const hlo::Module& module)
@@ -64,7 +64,7 @@ class DataFlow {
   }
   // The forward or the backward pass needs it.
   bool ReachesModel(const Instruction& i) const { return reaches_model_.contains(i); }
-  // Which parts of the step read it, or what is handed on of it.
+  // Returns the parts of the step that read it, or a value that it forwards.
   Parts ReadBy(const Instruction& i) const { return read_by_[i.id()]; }
   // Nothing but donated arguments and constants went into it.
   bool IsOfState(const Instruction& i) const { return of_state_.contains(i); }
@@ -91,7 +91,7 @@ class DataFlow {
     has_gradient_ = has_gradient_ || runs_model;
   }
 
-  // What went into a value.
+  // The kinds of values that went into a value.
   enum class Source { kConstants, kState, kOther };
 
   Source SourceOf(const Instruction& i) const {
@@ -122,7 +122,7 @@ class DataFlow {
       if (source == Source::kState) of_state_.insert(*i);
       if (source == Source::kConstants) of_constants_.insert(*i);
       if (i->opcode() != Opcode::kWhile || i->operand(0)->opcode() != Opcode::kTuple) continue;
-      // What a loop hands on as it got it.
+      // An element that a loop returns unchanged.
       std::vector<bool>& carried = carried_[i->called()[0]];
       const Instruction& initial = *i->operand(0);
       for (size_t n = 0; n < initial.operands().size(); ++n) {

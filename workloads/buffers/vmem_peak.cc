@@ -50,7 +50,7 @@ struct Gap {
   int64_t begin = 0, end = 0;
 };
 
-// Of buffers that take on one new value in a computation that was given them.
+// Returns the gaps of buffers that take on one new value in a computation that was given them.
 std::vector<Gap> GapsOf(const hlo::LiveIntervals& lives) {
   struct Place {
     const hlo::Computation* computation;

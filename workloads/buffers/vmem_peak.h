@@ -1,4 +1,4 @@
-// How much of VMEM a scheduled program has in use at most, and what that is.
+// The largest use of VMEM by a scheduled program, and the arrays and windows that make it up.
 //
 // Two things take VMEM: arrays that memory-space assignment (or, in a compiled module, the TPU
 // compiler) places there, from when they are made or their copy begins to their last reader, and

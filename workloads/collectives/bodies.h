@@ -60,7 +60,7 @@ class FlagTable {
   int32_t For(int dimension, int64_t delta);
   // Flag for what this device has sent; every step takes all that it counts.
   int32_t ForSent() { return For(-1, 0); }
-  // The same for transfers that a later step takes.
+  // Returns the flag of transfers that a later step takes.
   int32_t ForSent(int dimension, int64_t delta) { return For(-2 - dimension, delta); }
 
  private:

@@ -1,4 +1,4 @@
-// What no algorithm can beat.
+// Lower bounds of collectives, which no algorithm can beat.
 //
 // Three arguments, each about all groups of a request at once, since they run at
 // once. With v bytes (V of models/timing/collective_timing.h) per group:
@@ -42,7 +42,7 @@ bool KeepsToItself(const configs::Topology& topology, const Box& box) {
   });
 }
 
-// Of such a box. The devices of a chip count as one member: what they exchange
+// Returns the wires of such a box. The devices of a chip count as one member: what they exchange
 // crosses no link. Of several slices the wires are those of one.
 timing::GroupWires BoxWires(const Box& box) {
   timing::GroupWires wires;
@@ -106,8 +106,8 @@ Crossing CrossingOf(CollectiveKind kind, double v, int64_t inside, int64_t all) 
   return {};
 }
 
-// How the members of a group are spread over chips, or over slices: members by place, in the
-// order of places.
+// The spread of a group's members over chips, or over slices: members by place, in the order of
+// places.
 using Spread = std::vector<std::pair<int64_t, int64_t>>;
 
 // `place_of` says where a device is.
@@ -125,7 +125,7 @@ Spread SpreadOf(const std::vector<int64_t>& group, PlaceOf place_of) {
   return spread;
 }
 
-// What the members at all places of a group receive together.
+// Returns the bytes that the members at all places of a group receive together.
 double Receptions(CollectiveKind kind, double v, const Spread& spread, int64_t all) {
   if (spread.size() < 2) return 0;
   if (kind == CollectiveKind::kAllReduce) return 2 * v * static_cast<double>(spread.size() - 1);
@@ -223,8 +223,8 @@ double CutsOfSlices(const configs::Config& config, const CollectiveRequest& requ
   return worst;
 }
 
-// How many groups of the form lie on the same chips, devices of which they share
-// out: their wires are the same.
+// Counts the groups of the form that lie on the same chips, devices of which they share out: their
+// wires are the same.
 int64_t GroupsOnEqualChips(const configs::Config& config, const CollectiveRequest& request,
                            const GroupForm& form) {
   if (config.topology.devices_per_chip() == 1) return 1;

@@ -33,7 +33,7 @@ Dimension SliceDimension(const configs::Config& config, const CollectiveRequest&
   dimension.dcn_latency = timing::DcnLatency(config.chip.host);
   LinkLoads loads(config);
   const int64_t in_slice = config.topology.devices() / config.topology.slices();
-  // Members of the group that is looked at, by their place in a slice: those of one place
+  // Members of the group at hand, by their place in a slice: those of one place
   // exchange. They are counted, as their pairs grow with the square of the slices.
   std::vector<int64_t> at_place(static_cast<size_t>(in_slice));
   for (const size_t g : form.groups) {
@@ -74,7 +74,7 @@ void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& re
   dimension.closes_after = shifted;
 }
 
-// Of the chip that has most, over all groups of the form.
+// Returns the members on the chip that has most, over all groups of the form.
 int64_t MembersPerChip(const configs::Topology& topology, const CollectiveRequest& request,
                        const GroupForm& form) {
   if (topology.devices_per_chip() == 1) return 1;

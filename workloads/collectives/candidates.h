@@ -52,8 +52,8 @@ struct Candidate {
   std::string algorithm;  // "bidirectional ring of 16 over y"
   Plan plan;
   Picoseconds expected;
-  // For dimensions that lie on no axis: the members of each group of the form in the
-  // order of the dimension.
+  // The members of each group of the form in the order of the dimension, where dimensions lie on no
+  // axis.
   std::vector<std::vector<int64_t>> lists;
 };
 
@@ -61,8 +61,9 @@ struct Candidate {
 using Wanted = std::function<bool(std::string_view family)>;
 inline bool Anything(std::string_view /*family*/) { return true; }
 
-// All that apply, in the fixed order that breaks ties; never empty if anything is
-// wanted. Without those of as-all-reduce, which are never the fastest.
+// Returns all candidates that apply, in the fixed order that breaks ties; never empty if anything
+// is wanted. Families of as-all-reduce, which are never the fastest, are left out. Without those of
+// as-all-reduce, which are never the fastest.
 std::vector<Candidate> CandidatesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);
@@ -78,7 +79,7 @@ std::vector<Candidate> GroupRingsFor(const configs::Config& config,
 
 // Names, as in the list above, without ":F".
 const std::vector<std::string>& Families();
-// With or without ":F".
+// Returns whether it is the name of a family, with or without ":F".
 bool IsFamily(std::string_view name);
 
 // Position of every member (in group order) of a group of the form.
@@ -86,11 +87,11 @@ std::vector<Position> PositionsOf(const configs::Topology& topology, const Group
                                   const Candidate& candidate, size_t group_of_form,
                                   const std::vector<int64_t>& group);
 
-// What no algorithm can beat for the groups of the form, all at once, with `v` bytes
-// (V of the formulas in models/timing/collective_timing.h) each.
+// Returns the time that no algorithm can beat for the groups of the form, all at once, with `v`
+// bytes (V of the formulas in models/timing/collective_timing.h) each.
 Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, Bytes v);
-// The same by what the slices have to exchange; 0 if all groups stay inside theirs.
+// Returns the same bound by what the slices have to exchange; 0 if all groups stay inside theirs.
 Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
                        const GroupForm& form, Bytes v);
 

@@ -15,7 +15,7 @@
 namespace tpusim::collectives {
 namespace {
 
-// What is asked for by "single-phase" is any single-phase:F.
+// Whether a family is of the name: "single-phase" names any single-phase:F.
 bool IsOf(std::string_view family, std::string_view name) {
   return family == name ||
          (family.starts_with(name) && family.substr(name.size()).starts_with(':'));
@@ -58,7 +58,7 @@ absl::StatusOr<Choice> ByName(const configs::Config& config, const CollectiveReq
       configs::Join({applicable.begin(), applicable.end()}, ", ")));
 }
 
-// Of what the compiler printed, the first family that applies.
+// Chooses the first family that applies of those that the compiler printed.
 Choice ByCompiler(const configs::Config& config, const CollectiveRequest& request,
                   const GroupForm& form) {
   const CompilerChoice printed = ChoiceOfCompiler(QueryOf(config, request, form));

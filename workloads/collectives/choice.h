@@ -1,5 +1,5 @@
-// Which of the algorithms serves a group: what the TPU compiler would choose, the
-// fastest by its closed form, or one that is asked for by name.
+// The algorithm that serves a group: what the TPU compiler would choose, the fastest by its closed
+// form, or one that is asked for by name.
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_CHOICE_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_CHOICE_H_
 
@@ -13,7 +13,7 @@ namespace tpusim::collectives {
 
 struct Choice {
   Candidate candidate;
-  // Where the compiler's choice is not known, what was taken instead.
+  // A sentence that says what was taken where the compiler's choice is not known.
   std::string assumption;
 };
 

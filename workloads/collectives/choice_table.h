@@ -30,7 +30,8 @@
 
 namespace tpusim::collectives {
 
-// What a condition may ask about a collective, by its name in the file; yes is 1 and no is 0.
+// The facts about a collective that a condition may ask, by their names in the file; yes is 1 and
+// no is 0.
 enum class Fact {
   kAxes,            // along which the group extends, as the compiler counts: the devices of a chip
                     // are more of the first
@@ -69,7 +70,7 @@ struct Condition {
   bool Holds(CollectiveKind kind, std::string_view chip, const Facts& facts) const;
 };
 
-// All may be empty.
+// The places where a choice was seen; every field may be empty.
 struct Evidence {
   // Collectives of the sweep, by chip: of a choice those that it decides, of another condition
   // those that come out as printed only with it.
@@ -109,10 +110,10 @@ struct ChoiceTable {
 // is.
 absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::string& where);
 
-// That of the compiler whose policy is built in.
+// Returns the table of the compiler whose policy is built in.
 const ChoiceTable& CompilerChoices();
 
-// For people: "all-reduce, ring, operand_bytes <= 10240", "SinglePhaseRingSumEmitter".
+// Texts for people: "all-reduce, ring, operand_bytes <= 10240", "SinglePhaseRingSumEmitter".
 std::string TextOf(const Condition& condition);
 std::string TextOf(const ChoiceRow& row);
 

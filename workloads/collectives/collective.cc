@@ -152,7 +152,7 @@ Picoseconds Part(Picoseconds time, double share) {
   return Picoseconds(std::llround(static_cast<double>(time.value()) * share));
 }
 
-// Of one algorithm on all its dimensions.
+// Returns the use of one algorithm on all its dimensions.
 CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& request,
                     const Candidate& candidate) {
   CollectiveUse use;

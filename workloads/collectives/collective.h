@@ -30,7 +30,8 @@ std::vector<std::string> KindNames();  // of all
 
 struct GroupForm;
 
-// As the compiler prints it: "RotatedPincerEmitter", "StrategyRing", 1. Empty: nothing is stated.
+// An emitter, a strategy and a number of colors as the compiler prints them:
+// "RotatedPincerEmitter", "StrategyRing", 1. Empty: nothing is stated. Empty: nothing is stated.
 struct StatedEmitter {
   std::string emitter, strategy;
   int colors = 0;
@@ -43,7 +44,7 @@ struct CollectiveRequest {
   // Devices of each group in group order (order matters: shard index). Groups
   // are disjoint; devices in none take no part. Unused by kPermute.
   std::vector<std::vector<int64_t>> groups;
-  // How they lie in the torus (FormsOf); null: not looked at yet.
+  // The forms of the groups in the torus (FormsOf); null: not found yet.
   std::shared_ptr<const std::vector<GroupForm>> forms;
   // kPermute: (source, target) devices; self pairs are local copies.
   std::vector<std::pair<int64_t, int64_t>> pairs;
@@ -56,7 +57,7 @@ struct CollectiveRequest {
   std::vector<Bytes> parts;
   int64_t element_bytes = 4;
   bool sparse_core = false;  // it adds, where something is added
-  // Kernels hand on what arrives (isa::Poll), and who starts it has done what comes before the
+  // Kernels forward what arrives (isa::Poll), and who starts it has done what comes before the
   // first transfer. Alone it takes as long as if it were not.
   bool carried = false;
   // All-gather and reduce-scatter of the last of several dimensions: the TPU
@@ -64,16 +65,16 @@ struct CollectiveRequest {
   bool minor_dimension = false;
   Bytes part_row_bytes{0};  // then: of a part, along that dimension
   isa::MemorySpace space = isa::MemorySpace::kHbm;
-  // How the TPU compiler executes it, where the module says so; else it is asked what it would do.
+  // The emitter that the module states; empty: the TPU compiler's choice is derived.
   StatedEmitter stated;
 };
 
 inline constexpr char kCompilersAlgorithm[] = "compiler";
 inline constexpr char kBestAlgorithm[] = "best";
 
-// Which algorithm is to be used: what the TPU compiler would choose, the fastest by
-// its closed form, or a family by name (collectives/candidates.h lists them). The
-// last entry that names the kind, or none, counts. Permutes have no choice.
+// The algorithm to use: what the TPU compiler would choose, the fastest by its closed form, or a
+// family by name (collectives/candidates.h lists them). The last entry that names the kind, or
+// none, counts. Permutes have no choice.
 struct AlgorithmOverride {
   std::string kind;  // "all-reduce", ...; "" = all
   std::string name;
@@ -83,15 +84,15 @@ using AlgorithmOverrides = std::vector<AlgorithmOverride>;
 // NAME or KIND=NAME. Error: no such kind or algorithm; lists them.
 absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text);
 
-// Which algorithm, before any instruction.
+// The algorithm of a collective, chosen before any instruction is made.
 struct CollectiveDecision;
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
 
-// What a collective keeps busy while it is in flight, and for how long alone: nothing
-// for its latency, then, for parts of `time`, the busiest link of each direction, the
-// way between the devices of a chip, the way to other slices, and a device's HBM. For
-// the scheduler, which asks what can run side by side; a collective over axes of the
-// torus is taken to use their links evenly from its launch to its end.
+// The resources that a collective keeps busy while it is in flight, and for how long alone: nothing
+// for its latency, then, for parts of `time`, the busiest link of each direction, the way between
+// the devices of a chip, the way to other slices, and a device's HBM. For the scheduler, which asks
+// what can run side by side; a collective over axes of the torus is taken to use their links evenly
+// from its launch to its end.
 struct CollectiveUse {
   Picoseconds latency{0}, time{0};
   std::array<Picoseconds, configs::kDirections> links = {};
@@ -100,7 +101,7 @@ struct CollectiveUse {
 };
 const CollectiveUse& UseOf(const CollectiveDecision& decision);
 
-// What had to be assumed to decide, each sentence once.
+// Returns the assumptions of the decision, each sentence once.
 const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision);
 
 // Error (no rule): a group that no algorithm can serve, named; an algorithm asked

@@ -18,7 +18,8 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
   return text.empty() ? "1x1" : text;
 }
 
-// Of a choice that a row says is printed, if this collective is unlike those that were compiled.
+// Says how a choice was extrapolated that a row says is printed, if this collective is unlike those
+// that were compiled.
 std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table) {
   std::array<int64_t, 3> slice = query.slice;
   std::ranges::sort(slice);

@@ -1,4 +1,4 @@
-// Which algorithm the TPU compiler chooses for a collective.
+// The algorithm that the TPU compiler chooses for a collective.
 //
 // The compiler prints, for every collective that it emits, the emitter, and for
 // sums the strategy with its numbers of colors (parts of the data that take
@@ -66,7 +66,7 @@ struct CompilerChoice {
   // kAllReduce for an all-gather or reduce-scatter that is done as one.
   CollectiveKind kind = CollectiveKind::kAllReduce;
   CollectiveKind of = CollectiveKind::kAllReduce;  // the collective itself
-  // As printed; "" and 0 where nothing is.
+  // The printed words; "" and 0 where nothing is printed.
   std::string emitter, strategy;
   int colors = 0, phases = 0;
   bool offloaded = false;     // a call to another core, which prints nothing

@@ -49,7 +49,7 @@ DeviceSteps PassedOn(const Dimension& dimension, int index, const Chunks& base, 
   return steps;
 }
 
-// The same for blocks: every member of a ring passes on all that has to go farther.
+// Steps that pass on blocks: every member of a ring passes on all that has to go farther.
 DeviceSteps BlocksPassedOn(const Dimension& dimension, int index, const Chunks& base) {
   const int64_t n = dimension.n, at = base.origin[index].first;
   const int64_t full = (n - 1) / 2;

@@ -25,7 +25,7 @@
 
 namespace tpusim::collectives {
 
-// Which way the data of a color goes round rings; lines have both anyway.
+// The way that the data of a color goes round rings; lines have both anyway.
 enum class Way { kBoth, kUp, kDown };
 constexpr int64_t SignOf(Way way) { return way == Way::kDown ? -1 : 1; }
 
@@ -44,8 +44,8 @@ struct Dimension {
   // fastest. A displacement is then one in the box, the same for all members.
   std::vector<int64_t> extents = {};
 
-  // Where it lies: an axis of the torus and the distance between positions, or
-  // (axis < 0) a table of routes of the algorithm.
+  // The dimension's place: an axis of the torus and the distance between positions, or (axis < 0) a
+  // table of routes of the algorithm.
   int axis = -1;
   int64_t stride = 1;
   // On a twisted torus an axis closes with a shift along others (bit masks of dimensions):
@@ -61,7 +61,7 @@ struct Dimension {
   int halves() const {
     return shape == Shape::kScattered || (shape == Shape::kRing && n % 2 == 0) ? 2 : 1;
   }
-  // All positions do the same.
+  // Whether all positions do the same.
   bool Symmetric() const {
     return shape == Shape::kSwitched ? closed : shape != Shape::kLine && closes_after == 0;
   }
@@ -72,17 +72,17 @@ struct Dimension {
 Picoseconds AllGatherTime(const Dimension& dimension, Bytes shard, Picoseconds hop_latency,
                           Way way = Way::kBoth);
 Picoseconds AllToAllTime(const Dimension& dimension, Bytes block, Picoseconds hop_latency);
-// The same, step by step.
+// Times of single steps, in their order.
 std::vector<Picoseconds> AllGatherStepTimes(const Dimension& dimension, Bytes shard,
                                             Picoseconds hop_latency, Way way);
 std::vector<Picoseconds> AllToAllStepTimes(const Dimension& dimension, Bytes block,
                                            Picoseconds hop_latency);
 
-// What the device at position `base.origin[dimension]` does to gather along the dimension
-// what every position holds; `base` is what this device holds at the start.
+// Returns the steps of the device at position `base.origin[dimension]` that gather along the
+// dimension what every position holds; `base` is what this device holds at the start.
 DeviceSteps AllGatherSteps(const Dimension& dimension, int index, const Chunks& base,
                            Way way = Way::kBoth);
-// The same for an all-to-all; `base` holds for every destination of the dimension.
+// Returns its steps of an all-to-all; `base` holds for every destination of the dimension.
 DeviceSteps AllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
 
 }  // namespace tpusim::collectives

@@ -1,4 +1,4 @@
-// Where the choice of algorithms stops looking (configs/limit.h).
+// Limits of effort of the choice of algorithms (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_LIMITS_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_LIMITS_H_
 

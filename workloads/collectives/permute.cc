@@ -46,8 +46,8 @@ Message ToItself(int64_t device, Bytes bytes) {
   return {device, device, {std::move(end)}, bytes};
 }
 
-// Where some messages take two ways, the others are sent as two halves over their one way:
-// then all devices do the same.
+// Sends messages as two halves over their one way where others take two ways: then all devices do
+// the same.
 void UseAsManyWays(Bytes bytes, std::vector<Message>& messages) {
   size_t most = 1;
   for (const Message& message : messages) most = std::max(most, message.ways.size());
@@ -70,7 +70,7 @@ Ends EndsOf(const configs::Config& config, const CollectiveRequest& request) {
   return ends;
 }
 
-// Of the devices that receive nothing: a copy, or zeros.
+// Returns the time of the devices that receive nothing: a copy, or zeros.
 Picoseconds SlowestCopy(const configs::Config& config, const CollectiveRequest& request) {
   const Ends ends = EndsOf(config, request);
   Picoseconds slowest(0);
@@ -118,7 +118,7 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
                    configs::IsPlus(direction) ? distance : -distance);
 }
 
-// How many devices the largest ring, chain or tree of messages joins.
+// Returns the number of devices in the largest ring, chain or tree of messages.
 int64_t LargestGroup(const configs::Config& config, const CollectiveRequest& request) {
   std::vector<int64_t> parent(config.devices());
   std::iota(parent.begin(), parent.end(), 0);

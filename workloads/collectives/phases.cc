@@ -12,9 +12,9 @@ namespace {
 // Steps that end within this of each other, in seconds, end together.
 constexpr double kSoon = 1e-12;
 
-// What goes over one dimension in one phase: the data of all colors that take it then in the same
-// shape and the same way. A dimension that still is a line for some and a ring for others (twisted
-// tori) serves them one after the other.
+// A load is what one dimension carries in one phase: the data of all colors that take it then in
+// the same shape and the same way. A dimension that still is a line for some and a ring for others
+// (twisted tori) serves them one after the other.
 struct Load {
   Dimension dimension;
   int index = 0;  // of the dimension
@@ -71,7 +71,8 @@ std::vector<Picoseconds> StepTimes(const Plan& plan, const Load& load) {
              : AllGatherStepTimes(load.dimension, load.bundle, plan.hop_latency, load.way);
 }
 
-// What the device holds of one color when it comes to dimension `phase` of the order.
+// Returns the chunks of one color that the device holds when it comes to dimension `phase` of the
+// order.
 Chunks HeldAt(const Plan& plan, const Position& position, int color, size_t phase) {
   Chunks held;
   held.color = color;
@@ -158,8 +159,8 @@ Picoseconds TimeOfTrack(const Plan& plan, const Track& track) {
   return sum;
 }
 
-// How often the bytes of a dimension pass the memory of the device that has most to do in this
-// step of a gathering: read where they are sent, written where they arrive. `sums`: in the
+// Returns how often the bytes of a dimension pass the memory of the device that has most to do in
+// this step of a gathering: read where they are sent, written where they arrive. `sums`: in the
 // mirror image, where a receiver also reads what is added to.
 int64_t MemoryPasses(const Dimension& dimension, Way way, int64_t step, bool sums) {
   const int64_t sent = sums ? 2 : 1;

@@ -15,7 +15,7 @@ Bytes ChunkBytesOf(const CollectiveRequest& request, const Plan& plan, Bytes sha
   return Bytes(RoundUp(CeilDiv(shard.value(), parts), std::max<int64_t>(1, request.element_bytes)));
 }
 
-// Of all destinations of the chunks, from one origin.
+// Returns the bytes of the chunks for all destinations, from one origin.
 Bytes BytesOfDestinations(const Plan& plan, const Chunks& chunks,
                           const std::vector<Bytes>& chunk_bytes) {
   Bytes sum(0);

@@ -54,7 +54,7 @@ class LinkLoads {
   void Add(int64_t from, const isa::RouteEnd& end, int64_t amount = 1);
   // So many transfers of the device to other slices, and as many from there to it.
   void AddBetweenSlices(int64_t device, int64_t transfers);
-  // What the busiest link of such a transfer carries takes this long.
+  // Returns the seconds that the busiest link of such a transfer is busy.
   double SecondsOn(int64_t from, const isa::RouteEnd& end) const;
   // The busiest link of each direction takes this long; the busiest of all ways
   // between devices of a chip, or of those between slices.
@@ -72,7 +72,7 @@ class LinkLoads {
   bool dcn() const { return dcn_; }
 
  private:
-  // What follows what in the table of amounts.
+  // The order of the table of amounts.
   size_t Own(int64_t device) const;  // ICI links by chip and direction come before
   size_t ToHost(int64_t chip) const;
   size_t FromHost(int64_t chip) const;

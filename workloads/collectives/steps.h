@@ -1,4 +1,4 @@
-// What one device does in a collective, step by step.
+// The steps of one device in a collective.
 //
 // A collective runs over the dimensions of a group (dimension.h). In a step a device sends
 // transfers to some positions of its dimensions and waits for transfers that come in, sent in this
@@ -53,8 +53,7 @@ int64_t CountOf(const Chunks& chunks, int halves);
 // One transfer, seen from one of its ends.
 struct Transfer {
   int dimension = 0;
-  // Of the other end, relative to this one. +1 and -1 on a ring of two lead to
-  // the same position over different links.
+  // The position of the other end, relative to this one.
   int64_t delta = 0;
   // Second of two equally short routes; see Dimension::Shape::kScattered.
   bool other_way = false;

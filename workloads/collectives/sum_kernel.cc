@@ -18,7 +18,7 @@ int64_t FarthestHops(const configs::Topology& topology) {
   return hops;
 }
 
-// Of an array of so many bytes on each device.
+// Returns the bytes of a part of an array that has so many bytes on each device.
 Bytes BytesOfPart(SpanPart part, const Plan& plan, Bytes operand, int64_t shards) {
   switch (part) {
     case SpanPart::kSpan:

@@ -1,4 +1,4 @@
-// What the TPU compiler's kernels do around the transfers of an all-reduce or a reduce-scatter.
+// The work of the TPU compiler's kernels around the transfers of an all-reduce or a reduce-scatter.
 //
 // An all-gather is remote DMAs from HBM to HBM. A sum is a kernel of one core that adds in VMEM,
 // and its operand does not fit: it goes span by span, equal parts of which one is done before the
@@ -27,8 +27,8 @@
 
 namespace tpusim::collectives {
 
-// What a copy between HBM and VMEM has of a span: all of it, a shard of its first phase, a quarter
-// of that (a kernel sends shards in four pieces), or the part of the result.
+// The part of a span that is copied between HBM and VMEM: all of it, a shard of its first phase, a
+// quarter of that (a kernel sends shards in four pieces), or the part of the result.
 enum class SpanPart { kSpan, kShard, kPiece, kResult };
 std::vector<std::string> SpanPartNames();  // of all, in order
 
@@ -44,7 +44,7 @@ struct SumKernel {
   std::vector<SpanPart> reads, writes;  // copies per span that nothing hides
 };
 
-// How the kernel does it, and the closed form of that.
+// Makes the candidate run as that kernel, and sets the closed form of it.
 void UseKernel(const configs::Config& config, const CollectiveRequest& request,
                const SumKernel& kernel, Candidate& candidate);
 

@@ -11,8 +11,8 @@
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"
 #include "workloads/remat/policies.h"
-#include "workloads/sharding/sharding.h"
-#include "workloads/sharding/stated_constraints.h"
+#include "workloads/sharding/types/sharding.h"
+#include "workloads/sharding/stated/stated_constraints.h"
 
 namespace tpusim::compiler {
 

@@ -14,9 +14,9 @@
 #include "workloads/lowering/op_places.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
-#include "workloads/sharding/decisions.h"
-#include "workloads/sharding/decode.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/decisions/decisions.h"
+#include "workloads/sharding/text/decode.h"
+#include "workloads/sharding/propagation/propagate.h"
 #include "workloads/spmd/partition.h"
 
 namespace tpusim::compiler {

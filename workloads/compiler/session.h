@@ -34,8 +34,8 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/remat/policies.h"
-#include "workloads/sharding/normalise.h"
-#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/normalised/normalise.h"
+#include "workloads/sharding/types/sharding.h"
 
 namespace tpusim::compiler {
 

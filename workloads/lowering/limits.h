@@ -1,4 +1,4 @@
-// Where lowering stops looking (configs/limit.h).
+// Limits of effort of lowering (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_LOWERING_LIMITS_H_
 #define TPUSIM_WORKLOADS_LOWERING_LIMITS_H_
 

@@ -1,4 +1,4 @@
-// How far the body of a kernel is examined (configs/limit.h).
+// Limits of effort of the analysis of kernel bodies (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_MOSAIC_LIMITS_H_
 #define TPUSIM_WORKLOADS_MOSAIC_LIMITS_H_
 

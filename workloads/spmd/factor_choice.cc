@@ -51,7 +51,7 @@ std::vector<char> LoneFactors(const ShardingRule& rule) {
   return lone;
 }
 
-// Of every reduction factor the axes by which all operands are split already.
+// Returns, for every reduction factor, the axes by which all operands are split already.
 std::vector<Axes> AgreedSums(const ShardingRule& rule, const std::vector<Projection>& views,
                              size_t first_operand, const std::vector<char>& may_split) {
   std::vector<Axes> agreed(rule.factors.size());

@@ -1,5 +1,5 @@
-// How an op's loops are split over the mesh: the choice between moving operands,
-// moving the result, and computing partial results.
+// The split of an op's loops over the mesh: the choice between moving operands, moving the result,
+// and computing partial results.
 #ifndef TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
 #define TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
 
@@ -22,18 +22,18 @@ struct TensorPlacement {
   const sharding::Sharding* sharding = nullptr;
   std::vector<sharding::Sharding> others = {};  // that it exists in as well
   bool filled = false;                          // any device can make any part of it
-  // Of a result: what it is brought to later, and whether it is used as it is, too.
+  // The shardings that a result is brought to later, and whether it is used as it is, too.
   std::vector<sharding::Sharding> wanted = {};
   bool used_as_is = true;
 };
 
-// What an op can do besides splitting pass-through factors.
+// The ways in which an op can be split besides by pass-through factors.
 struct SplitRules {
   bool reductions = false;  // partial results may be combined afterwards
   // Axes by which all operands are split along a reduction stay: to gather the
   // operands instead may move less, but multiplies the op's work.
   bool keep_sums = false;
-  // The same, but not along axes by which the first result is to be split.
+  // Like keep_sums, but not along axes by which the first result is to be split.
   bool keep_whole_sums = false;
   // The op's work is split at least as far as its result is.
   bool keep_work = false;

@@ -1,4 +1,4 @@
-// Where the partitioner stops looking (configs/limit.h).
+// Limits of effort of the partitioner (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_SPMD_LIMITS_H_
 #define TPUSIM_WORKLOADS_SPMD_LIMITS_H_
 
@@ -19,7 +19,7 @@ inline constexpr Limit kReshardStates{"spmd.reshard_states", 4000, "reshards",
                                       "beyond so many shardings in between, gather and slice"};
 inline constexpr Limit kReshardPieces{
     "spmd.reshard_pieces", 3, "shardings on the way",
-    "up to so many pieces of axes every sharding is looked at, then those that lead to the end"};
+    "up to so many pieces of axes every sharding is tried, then those that lead to the end"};
 
 }  // namespace tpusim::spmd::limits
 

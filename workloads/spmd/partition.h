@@ -27,7 +27,7 @@ struct PartitionResult {
   std::unique_ptr<hlo::Module> module;
   std::vector<Record> warnings;                 // involuntary full gathers, with source lines
   std::vector<isa::ReshardSite> reshard_sites;  // collectives name them (annotations::kReshardSite)
-  // Of the entry's arguments and results, leaf by leaf.
+  // Shardings of the entry's arguments and results, leaf by leaf.
   std::vector<sharding::Sharding> parameter_shardings, result_shardings;
 };
 

@@ -27,7 +27,7 @@ class Partitioner {
   absl::StatusOr<PartitionResult> Run();
 
  private:
-  // The same value under several shardings; the first one is what was computed.
+  // A value under one of several shardings; the first one is what was computed.
   struct Form {
     sharding::Sharding sharding;
     hlo::Instruction* value = nullptr;
@@ -65,10 +65,11 @@ class Partitioner {
   // Shape of one device's part of a value of one or several leaves.
   static hlo::Shape LocalShape(const hlo::Shape& global,
                                const std::vector<sharding::Sharding>& leaves);
-  // What a program's caller sees: parameters and results are split evenly. The
-  // longest major parts of their shardings that divide them.
+  // Returns the shardings that a program's caller sees: parameters and results are split evenly, by
+  // the longest major parts of their shardings that divide them.
   std::vector<sharding::Sharding> EvenLeaves(const hlo::Instruction& global) const;
-  // Of what is at hand. Of one kind and source line, such as that of all layers, the first is said.
+  // Warns about the instruction at hand. Of one kind and source line, such as that of all layers,
+  // the first warning is kept.
   void Warn(Record warning);
   void CountWarnings();
   hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }

@@ -69,7 +69,7 @@ class Distances {
   std::vector<std::vector<int64_t>> places_;  // by axis and member
 };
 
-// What the members of one group do, for all groups.
+// Returns the round with the moves of one group's members made in all groups.
 RefitRound InAllGroups(const RefitRound& round, const Groups& groups) {
   RefitRound all;
   all.width = round.width;

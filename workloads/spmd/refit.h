@@ -23,7 +23,7 @@ struct RefitRound {
   // Positions in the mesh, sender to receiver. None: what devices have themselves.
   std::vector<std::pair<int64_t, int64_t>> pairs;
   int64_t width = 0;
-  // By position: where the piece begins in the sender's block; which elements of the
+  // The pieces by position: where the piece begins in the sender's block; which elements of the
   // receiver's new block it gives, [low, high), and where its own begin would be there.
   std::vector<int64_t> start, low, high, place;
 };

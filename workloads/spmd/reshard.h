@@ -18,7 +18,7 @@ using RegionMaker = std::function<hlo::Computation*()>;
 hlo::Instruction* CarryOut(Builder& builder, hlo::Instruction* value, const hlo::Shape& global,
                            const ReshardPlan& plan, const RegionMaker& region);
 
-// Which device sends to which when shards of one size change devices: a permutation that
+// Returns which device sends to which when shards of one size change devices: a permutation that
 // lets every device that already holds its shard keep it.
 std::vector<std::pair<int64_t, int64_t>> PermutePairs(const sharding::Mesh& mesh,
                                                       const sharding::Sharding& from,

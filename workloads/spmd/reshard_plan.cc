@@ -22,7 +22,7 @@ struct KindRow {
   std::string_view text, moved_by;
 };
 
-// By kind.
+// The rows by kind.
 constexpr KindRow kKinds[] = {
     {"slice to {after}", ""},
     {"all-gather {dim} over {axes}", "all-gather"},

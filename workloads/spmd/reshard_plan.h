@@ -57,8 +57,8 @@ enum class ReshardKind {
 // The collective that a value is moved by; "" for slices and for sums, which an op itself asks for.
 std::string_view MovedBy(ReshardKind kind);
 
-// What a link carries while a collective starts, and while it goes on by one hop. The cost
-// model says so of a chip (cost::LatencyOfReshards).
+// The bytes that a link carries while a collective starts, and while it goes on by one hop. The
+// cost model says so of a chip (cost::LatencyOfReshards).
 struct ReshardLatency {
   Bytes start{0}, hop{0};
 };

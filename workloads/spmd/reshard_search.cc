@@ -132,7 +132,7 @@ int64_t ReshardSearch::ShardBytes(const ReshardState& state) const {
   return BytesOfShard(shape_, state.dims);
 }
 
-// Of every `keep` that may be left of dimension d when its minor axes go.
+// Returns whether `keep` axes may be left of dimension d when its minor axes go.
 bool ReshardSearch::MayKeep(const ReshardState& state, size_t d, size_t keep) const {
   const Axes& have = state.dims[d];
   const Axes& want = to_.dims[d];
@@ -241,7 +241,7 @@ ReshardMove SumUp(const hlo::Shape& shape, const ReshardState& state) {
           2 * (n - 1) * BytesOfShard(shape, state.dims) / n};
 }
 
-// All sums at once, or those that a dimension continues with.
+// Adds the move of all sums at once, and those that a dimension continues with.
 void ReshardSearch::AddSums(const ReshardState& state, std::vector<ReshardMove>& moves) const {
   if (state.sums.empty()) return;
   moves.push_back(SumUp(shape_, state));

@@ -21,7 +21,7 @@
 
 namespace tpusim::spmd {
 
-// All axes are cut alike: two pieces are equal or disjoint.
+// A state has all axes cut alike: two pieces are equal or disjoint.
 struct ReshardState {
   std::vector<sharding::Axes> dims;
   sharding::Axes sums;  // to be added up
@@ -61,12 +61,12 @@ class ReshardSearch {
   const hlo::Shape& shape_;
   ReshardState from_, to_;
   sharding::Axes kept_;
-  // What a refit to the wanted shards moves; -1: there is none.
+  // The bytes that a refit to the wanted shards moves; -1: there is none.
   mutable std::map<std::pair<int64_t, sharding::Axes>, int64_t> refits_;
   sharding::Axes pieces_;
 };
 
-// All partial sums are added up.
+// Returns the move that adds up all partial sums.
 ReshardMove SumUp(const hlo::Shape& shape, const ReshardState& state);
 
 // Bytes of one device's shard, padding included.

@@ -19,7 +19,7 @@ using sharding::Axes;
 using sharding::AxisRef;
 using sharding::Sharding;
 
-// What the step that moves most is moved by; nullopt: there are slices and sums only.
+// Returns the kind of the step that moves most; nullopt: there are slices and sums only.
 std::optional<std::string_view> KindOf(const ReshardPlan& plan) {
   std::optional<std::string_view> kind;
   Bytes most{-1};

@@ -15,7 +15,7 @@
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/compiler/session.h"
 #include "workloads/passes/passes.h"
-#include "workloads/sharding/propagate.h"
+#include "workloads/sharding/propagation/propagate.h"
 
 namespace tpusim::tools {
 namespace {

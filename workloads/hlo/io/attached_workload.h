@@ -1,4 +1,4 @@
-// What HLO does not say about itself, in a frontend attribute of a partitioned module.
+// Facts that HLO does not state, kept in a frontend attribute of a partitioned module.
 //
 // A module that the partitioner made is a plain HloModuleProto, which XLA compiles. With its name,
 // slice, mesh, trip counts, ... attached it is still what it was: read back, it runs the same. XLA

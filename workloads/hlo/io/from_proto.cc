@@ -234,7 +234,8 @@ class Builder {
   std::unique_ptr<Module> module_;
   std::unordered_map<int64_t, Computation*> computations_;
   std::unordered_map<const Computation*, std::unordered_map<int64_t, Instruction*>> instructions_;
-  // By the bytes of their attributes, which stay until all are read. Looked up, never iterated.
+  // Instructions by the bytes of their attributes, which stay until all are read. Looked up, never
+  // iterated.
   absl::flat_hash_map<std::string, const Instruction*> first_with_;
 };
 

@@ -1,4 +1,4 @@
-// Which container is this, and what is it if it is none?
+// Recognises the container that a file is, and says what the file looks like if it is none.
 #include "workloads/hlo/io/import.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -199,7 +199,7 @@ bool HoldsModule(const pb::HloModuleProto& module) {
   return false;
 }
 
-// What the bytes look like, when no container fits.
+// Describes the bytes when no container fits.
 std::string Diagnose(const std::string& bytes, int64_t max_parsed) {
   for (const Magic& magic : kMagics) {
     if (std::string_view(bytes).substr(0, magic.bytes.size()) == magic.bytes) {
@@ -319,7 +319,8 @@ void NoteCostsOfBefore(tpusim::Workload& workload) {
   }
 }
 
-// What the TPU compiler or XLA's partitioner wrote is the program of one device.
+// Notes what has compiled the module: the TPU compiler and XLA's partitioner leave the program of
+// one device.
 absl::Status NoteStage(ImportedWorkload& out) {
   RETURN_IF_ERROR(CheckExtent(*out.module));
   if (out.partitioned) return absl::OkStatus();
@@ -337,8 +338,8 @@ absl::Status NoteStage(ImportedWorkload& out) {
   return absl::OkStatus();
 }
 
-// How many devices a module has been compiled for; 0 if it does not say so. Counts that make no
-// sense are none.
+// Returns the number of devices that a module has been compiled for; 0 if it does not say so or the
+// count makes no sense.
 int64_t DevicesAssigned(const pb::HloModuleProto& module) {
   constexpr int64_t kMost = 1 << 24;
   const auto& assignment = module.device_assignment();

@@ -13,7 +13,7 @@
 
 namespace tpusim::hlo {
 
-// What a file held besides the module.
+// The module of a file and what else the file held.
 struct ImportedWorkload {
   std::unique_ptr<Module> module;
   // The Workload's side channel; empty fields when the file was a bare HLO
@@ -25,7 +25,7 @@ struct ImportedWorkload {
   // The program of one device: what `tpusim compile --emit partitioned` wrote, XLA's partitioner
   // (hlo/analysis/partitioned.h) or the TPU compiler.
   bool partitioned = false;
-  // By the TPU compiler (hlo/analysis/compiled.h).
+  // Whether the TPU compiler wrote it (hlo/analysis/compiled.h).
   bool compiled = false;
   // "compiled for CPUs, as fusion.2 says": passes read that, but no TPU runs it.
   std::string compiled_for_other;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kManyElements = 16;
 
-// As many digits as give the same number again.
+// Writes as many digits as give the same number again.
 template <typename Values>
 std::vector<std::string> ComplexElements(const Values& parts) {
   std::vector<std::string> elements;

@@ -21,7 +21,7 @@ constexpr int64_t kStringBytes = 40;
 constexpr int64_t kNumberBytes = 8, kUnknownBytes = 16;
 constexpr int kMaxDepth = 100;  // the parser gives up there
 
-// What the walk needs to know of a message type.
+// The facts of a message type that the walk needs.
 struct Type {
   int64_t bytes = 0;  // of an empty one, with the pointer to it
   struct Field {

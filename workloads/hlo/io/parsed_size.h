@@ -1,4 +1,4 @@
-// How much memory a message will take, before it is parsed.
+// The memory that a message will take, found before it is parsed.
 //
 // Two bytes of wire format can be an empty instruction, which takes a kilobyte as
 // an object; and two bytes a thousand times over compress well. So the wire is

@@ -14,7 +14,7 @@
 namespace tpusim::hlo {
 namespace {
 
-// Where computations run that say nothing else.
+// The thread of computations that name none.
 constexpr std::string_view kMainThread = "main";
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace tpusim::hlo {
 
-// What a sharding may be instead of a list of devices.
+// The types of a sharding that is no list of devices.
 inline constexpr std::pair<std::string_view, pb::OpSharding::Type> kShardingTypes[] = {
     {"replicated", pb::OpSharding::REPLICATED}, {"manual", pb::OpSharding::MANUAL},
     {"unknown", pb::OpSharding::UNKNOWN},       {"unreduced", pb::OpSharding::UNREDUCED},

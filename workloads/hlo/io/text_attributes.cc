@@ -22,7 +22,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// What is read, and where it goes.
+// The text that is read, and the fields that it fills.
 struct Reader {
   TextCursor& text;
   TextAttributes& out;
@@ -98,7 +98,7 @@ std::string AllCalledText(const Instruction& i) {
   return fmt::format("{{{}}}", fmt::join(NamesText(i.called()), ","));
 }
 
-// Of every opcode whose callees have no names of their own.
+// Writes the callees of every opcode that has no names of its own for them.
 std::string AppliedText(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kWhile:
@@ -290,7 +290,7 @@ const std::vector<Attribute>& Attributes() {
   return *rows;
 }
 
-// What XLA says for its own later passes: read and left.
+// Attributes that XLA writes for its own later passes: they are read and left out.
 constexpr std::string_view kOfNoInterest[] = {"operand_layout_constraints",
                                               "schedule",
                                               "origin",

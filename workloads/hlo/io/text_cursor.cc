@@ -20,7 +20,7 @@ bool EndsName(char c) {
   return IsSpace(c) || std::string_view(",(){}[]=\"").find(c) != std::string_view::npos;
 }
 
-// What is quoted in an error: enough to recognise the place.
+// The length of a quotation in an error: enough to recognise the place.
 constexpr size_t kQuotedInErrors = 20;
 
 }  // namespace

@@ -25,7 +25,7 @@ class TextCursor {
   char Peek();
   // Whether `token` came next; then it has been read.
   bool Take(std::string_view token);
-  // The same without a space before it.
+  // Takes the token if no space is before it.
   bool TakeAttached(std::string_view token);
   absl::Status Expect(std::string_view token);
 
@@ -50,7 +50,7 @@ class TextCursor {
 
   size_t at() const { return at_; }
   void set_at(size_t at) { at_ = at; }
-  // Where the next token begins.
+  // Returns the offset at which the next token begins.
   size_t Begin();
   absl::Status Error(std::string_view what) { return ErrorAt(Begin(), what); }
   absl::Status ErrorAt(size_t at, std::string_view what) const;

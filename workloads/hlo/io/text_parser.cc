@@ -181,7 +181,7 @@ class TextParser {
     return absl::OkStatus();
   }
 
-  // What `slice-start` says of the operation that it wraps.
+  // An opcode as the text has it; `slice-start` names the operation that it wraps.
   struct OpcodeInText {
     Opcode opcode = Opcode::kParameter;
     std::optional<Opcode> wrapped;
@@ -291,7 +291,8 @@ class TextParser {
     return operands;
   }
 
-  // Newer texts name an element of a tuple where it is used: %t#1 is get-tuple-element(%t), index=1.
+  // Newer texts name an element of a tuple where it is used: %t#1 is get-tuple-element(%t),
+  // index=1.
   absl::StatusOr<Instruction*> FindOperand(const NameInText& name, Computation* computation) {
     const std::string_view text = name.name;
     size_t end = text.find('#');
@@ -311,7 +312,7 @@ class TextParser {
     return found;
   }
 
-  // The same for every use of it, by its name in the text.
+  // Returns the get-tuple-element of that name in the text, which all its uses share.
   Instruction* ElementOf(Instruction* tuple, int64_t index, const std::string& name,
                          Computation* computation) {
     Instruction*& element = instructions_[name];

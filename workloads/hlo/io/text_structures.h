@@ -1,5 +1,5 @@
-// What has a form of its own in HLO text: names, quotes, and attributes that are more than a
-// number, a word or a list. Each is read and printed here.
+// Structures of HLO text: names, quotes, and attributes that are more than a number, a word or a
+// list. Each is read and printed here.
 #ifndef TPUSIM_WORKLOADS_HLO_IO_TEXT_STRUCTURES_H_
 #define TPUSIM_WORKLOADS_HLO_IO_TEXT_STRUCTURES_H_
 

@@ -18,7 +18,7 @@
 namespace tpusim::hlo {
 namespace {
 
-// As the importer allows.
+// The nesting that the importer allows.
 constexpr int kMostNested = 64;
 
 absl::Status ParseLayout(TextCursor& text, pb::LayoutProto& layout) {

@@ -12,9 +12,9 @@ namespace tpusim::hlo {
 // bf16[8,128]{1,0:T(8,128)(2,1)S(1)}, (f32[], s32[2]{0}), token[]
 absl::StatusOr<Shape> ParseShape(TextCursor& text);
 
-// What stands between the parentheses of a constant. Nothing for {...}, and for types
-// whose values have no text of their own (complex numbers, integers below a byte).
-// Error: another number of elements than the shape has.
+// Parses the values between the parentheses of a constant; no elements for {...}, and for types
+// whose values have no text of their own (complex numbers, integers below a byte). Error: another
+// number of elements than the shape has.
 absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& shape);
 
 // {devices=[2,4]<=[8]T(1,0) last_tile_dim_replicate}, {replicated}, {mesh['x'=2], [{'x'}]}

@@ -17,8 +17,8 @@ namespace tpusim::hlo {
 absl::StatusOr<std::unique_ptr<Module>> FromProto(pb::HloModuleProto proto);
 // The wire message of a module; ids are written in XLA's 64-bit form.
 pb::HloModuleProto ToProto(const Module& module);
-// The same bytes for the same message: protobuf's own order of map entries
-// differs from run to run.
+// Writes the same bytes for the same message: protobuf's own order of map entries differs from run
+// to run.
 std::string SerializeDeterministic(const google::protobuf::Message& message);
 
 }  // namespace tpusim::hlo

@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<int64_t>> TransposedIota(const std::vector<int64_t>& 
 
 // ---- Asynchronous pairs ----------------------------------------------------
 
-// As the TPU compiler names the thread of what the SparseCores run.
+// The TPU compiler's name for the thread of what the SparseCores run.
 inline constexpr std::string_view kSparseCoreThread = "sparsecore";
 // A start whose collective the SparseCores run.
 bool IsOffLoaded(const Instruction& start);
@@ -123,7 +123,8 @@ const Instruction& WrappedBy(const Instruction& start);
 
 // Target of the call that stands for memory with arbitrary content.
 inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
-// Of the call that names an array whose pieces, its operands, lie behind each other already.
+// The target of the call that names an array whose pieces, its operands, already lie one after the
+// other.
 inline constexpr std::string_view kConcatBitcast = "ConcatBitcast";
 bool IsCallOf(const Instruction& instruction, std::string_view target);
 // Calls that move a value between the memories of device and host.
@@ -151,13 +152,13 @@ void RemoveFrontendAttribute(Instruction* instruction, const std::string& key);
 std::optional<std::vector<int64_t>> IntElements(const pb::LiteralProto& literal);
 std::optional<std::vector<double>> RealElements(const pb::LiteralProto& literal);
 
-// Of a constant; nullopt if it is none, is no scalar or was elided.
+// Returns the value of a scalar constant; nullopt: it is none, or was elided.
 std::optional<int64_t> ScalarIntConstant(const Instruction& instruction);
 // Integers and pred included.
 std::optional<double> ScalarConstant(const Instruction& instruction);
 
 // `value` is rounded or truncated to the type as a conversion in C would.
-// TPUSIM_CHECK: the type is none of numbers.
+// TPUSIM_CHECK: the type is one of numbers.
 pb::LiteralProto MakeScalarLiteral(PrimitiveType type, double value);
 pb::LiteralProto MakeIntLiteral(PrimitiveType type, int64_t value);
 // A vector (rank 1) of integers.

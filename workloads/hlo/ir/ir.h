@@ -83,9 +83,9 @@ class Instruction {
     size_t operand = 0;
     Instruction* with = nullptr;
   };
-  // As ReplaceOperand for one after the other, in time linear in them and in all users of what
-  // they replace: a value may have as many users as the program has instructions. None takes
-  // what another replaces.
+  // Replaces operands as ReplaceOperand does one after the other, in time linear in them and in all
+  // users of what they replace: a value may have as many users as the program has instructions.
+  // None takes what another replaces.
   static void ReplaceOperands(const std::vector<OperandChange>& changes);
   // Every user (and the computation's root, if this is it) takes `with` instead.
   void ReplaceAllUsesWith(Instruction* with);
@@ -97,7 +97,7 @@ class Instruction {
   }
   const std::vector<Instruction*>& control_successors() const { return Live().control_successors_; }
   void AddControlPredecessor(Instruction* before);
-  // What had to come before this comes before `first`, what had to come after it after `last`.
+  // Moves the control edges of this instruction: predecessors to `first`, successors to `last`.
   void MoveControlTo(Instruction* first, Instruction* last);
   bool has_control_edges() const {
     return !Live().control_predecessors_.empty() || !control_successors_.empty();
@@ -110,10 +110,10 @@ class Instruction {
   void set_attrs(pb::HloInstructionProto attrs);
   void share_attrs(const Instruction& like);   // those of that, in one message
   void set_metadata(const Instruction& like);  // shared if there is no other attribute here
-  // As bytes, but for those that say where the instruction comes from and what is left to
-  // other tools (metadata, sharding, frontend attributes). Remembered until mutable_attrs(), as
-  // the parameters of the computation are: a reference from there must not be written to
-  // afterwards, nor in a later pass.
+  // Returns the attributes as bytes, without those that say where the instruction comes from and
+  // those for other tools (metadata, sharding, frontend attributes). Remembered until
+  // mutable_attrs(), as the parameters of the computation are: a reference from there must not be
+  // written to afterwards, nor in a later pass.
   const std::string& AttributeBytes() const;
 
   bool IsRoot() const;
@@ -144,7 +144,8 @@ class Instruction {
   void EdgesChanged();  // its operands or control predecessors
   void AttributesChanged();
 
-  // What is asked for most shares a line of the cache with `removed_`, which every question reads.
+  // The fields that are asked for most share a line of the cache with `removed_`, which every
+  // access reads.
   Opcode opcode_ = Opcode::kParameter;
   bool removed_ = false;
   int64_t id_ = -1;
@@ -158,7 +159,8 @@ class Instruction {
     std::optional<std::string> bytes;
     std::shared_ptr<Attributes> metadata;  // the metadata alone, once something was made from this
   };
-  // What instructions of other opcodes that are made from this one share; null if it is empty.
+  // The attributes that instructions of other opcodes made from this one share; null if there are
+  // none.
   std::shared_ptr<Attributes> MetadataAlone() const;
   std::shared_ptr<Attributes> attrs_;  // null: all at their defaults
   std::vector<Computation*> called_;
@@ -194,7 +196,7 @@ class Computation {
 
   // In creation order; may contain instructions whose operands come later.
   std::vector<Instruction*> instructions() const;
-  // Those with ids from `id` on, added last.
+  // Returns the instructions with ids from `id` on, which were added last.
   std::vector<Instruction*> AddedSince(int64_t id) const;
   size_t size() const { return Live().live_; }
   // Operands and control predecessors before users; by creation order where
@@ -203,7 +205,7 @@ class Computation {
   std::vector<Instruction*> parameters() const { return Parameters(); }  // by parameter number
   Instruction* parameter(int64_t number) const { return Parameters()[number]; }
   int64_t num_parameters() const { return static_cast<int64_t>(Parameters().size()); }
-  // What its instructions call, by creation order, as often as they do.
+  // Returns the computations that its instructions call, by creation order, as often as they do.
   const std::vector<Computation*>& callees() const;
 
   // The order in which the device executes, once scheduled; else empty.
@@ -216,7 +218,7 @@ class Computation {
   std::vector<Instruction*> Order() const;
   // Forgets all control edges and the schedule: nothing but data flow orders it.
   void DropOrder();
-  // What a file says of the computation itself (execution thread, unknown
+  // Returns the fields that a file states of the computation itself (execution thread, unknown
   // fields); instructions, names and ids are left empty.
   const pb::HloComputationProto& attrs() const { return Live().attrs_; }
   pb::HloComputationProto& mutable_attrs() { return Live().attrs_; }
@@ -260,8 +262,8 @@ class Computation {
   mutable std::optional<std::vector<Computation*>> callees_;
 };
 
-// What `roots` reach through calls, themselves included, callees before callers.
-// False: computations call each other in a circle. Not recursive.
+// Collects the computations that `roots` reach through calls, themselves included, callees before
+// callers. False: computations call each other in a circle. Not recursive.
 bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order);
 
 class Module {
@@ -285,7 +287,8 @@ class Module {
   // Frees what was removed, computations and instructions. Only where nothing points to them: at
   // the end of a pass or of another stage of the compiler.
   void Cleanup();
-  // How many removed instructions wait for Cleanup(), those of removed computations included.
+  // Returns the number of removed instructions that wait for Cleanup(), those of removed
+  // computations included.
   int64_t num_removed() const { return num_removed_; }
 
   // A deep copy; names and ids are kept.
@@ -311,7 +314,7 @@ class Module {
   int64_t right_until() const { return right_until_; }
   void FoundRight() { right_until_ = LastChange(); }
 
-  // All ids are below: tables by id have this size.
+  // Returns a number above all ids: tables by id have this size.
   int64_t next_id() const { return next_id_; }
   // Module-level fields other than computations and names: aliases, donors,
   // frontend attributes, stack frames, as in the file.
@@ -321,7 +324,7 @@ class Module {
   // A name for an instruction: the hint, or the hint with the first free number
   // as suffix ("add.3"). It is taken from then on.
   std::string UniqueName(std::string_view hint) { return UniqueNameIn("", hint); }
-  // Of an instruction that is gone: another may have it.
+  // Frees the name of an instruction that was removed: another may take it.
   void ReleaseName(const std::string& name) { names_.erase(name); }
 
  private:

@@ -25,8 +25,8 @@ int64_t SaturatingMul(int64_t a, int64_t b) { return b > 0 && a > kMost / b ? kM
 // Calls nested by the thousand would make names as long as the module.
 constexpr size_t kMaxOpName = 4096;
 
-// Where the names of a callee's instructions go on: inside a callee op_names
-// start anew ("mul" called from "jit(f)/layer") or repeat the call's own name.
+// The scope in which the names of a callee's instructions continue: inside a callee op_names start
+// anew ("mul" called from "jit(f)/layer") or repeat the call's own name.
 struct Scope {
   std::string own;                 // the call's op_name in its computation
   const pb::OpMetadata* metadata;  // the call's, names continued
@@ -68,7 +68,7 @@ bool MayInline(const Instruction& i) {
 
 bool IsWantedCall(const Instruction& i, const Wanted& wanted) { return MayInline(i) && wanted(i); }
 
-// What a call's op_name and source say continues in its body. A fusion has the name of
+// Returns the op_name and source of a call, which continue in its body. A fusion has the name of
 // one of its members; each member keeps its own.
 const pb::OpMetadata& MetadataOfCall(const Instruction& call) {
   return call.opcode() == Opcode::kCall ? call.attrs().metadata()
@@ -118,8 +118,8 @@ class Module::Inliner {
     std::vector<Computation*> owned;  // bodies and branches inside
   };
 
-  // Which calls go, which computations stay because something else calls them,
-  // and how often each callee will be copied.
+  // Decides which calls are inlined and which computations stay because something else calls them,
+  // and counts the copies of each callee.
   void Plan(const std::vector<Computation*>& order, const Wanted& wanted) {
     std::unordered_set<const Computation*> called;
     for (const Computation* computation : order) {

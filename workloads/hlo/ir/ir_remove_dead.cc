@@ -16,8 +16,7 @@ bool SideEffectOf(const Instruction& instruction) {
           instruction.attrs().custom_call_has_side_effect());
 }
 
-// Which computations have side effects, those that they call included; each is
-// looked at once.
+// The computations with side effects, those that they call included; each is examined once.
 class SideEffects {
  public:
   bool Of(const Instruction& instruction) {

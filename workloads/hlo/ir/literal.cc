@@ -48,7 +48,7 @@ std::optional<size_t> CountOf(const pb::LiteralProto& literal) {
   return static_cast<size_t>(shape->ElementCount());
 }
 
-// Where integers are that take a byte each, as those of a few bits do.
+// The field of a literal for integers that take a byte each; integers of a few bits do, too.
 struct ByteInts {
   PrimitiveType type;
   bool is_signed;

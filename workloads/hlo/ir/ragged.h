@@ -20,7 +20,7 @@ void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes);
 // has, but no more than its result holds, as every device receives what it sends.
 int64_t RowsSent(const Instruction& ragged_all_to_all);
 
-// Of each of them.
+// Returns the bytes of one row.
 Bytes RowBytes(const Instruction& ragged_all_to_all);
 
 // The dimension of a ragged dot's left side that falls into groups.

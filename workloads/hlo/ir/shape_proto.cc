@@ -17,14 +17,14 @@ namespace {
 // below what could overflow when sizes are added and multiplied.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 constexpr int64_t kMaxBytes = int64_t{1} << 58;
-// As NumPy: what has 2^48 elements has no more than 48 dimensions that are longer than one. Layouts
-// are looked for among all pairs of dimensions.
+// NumPy's limit: an array of 2^48 elements has no more than 48 dimensions that are longer than one.
+// All pairs of dimensions are compared to find a layout.
 constexpr int kMaxRank = 64;
-// What works on tuples does so recursively. Programs nest a few deep.
+// Functions on tuples are recursive. Programs nest a few deep.
 constexpr int kMaxTupleDepth = 64;
 
-// Where the TPU compiler keeps what it counts and waits with: a few bytes, no array of a program,
-// and no memory that is modelled. Those of tests/data/compiled.
+// Memories in which the TPU compiler keeps counters and semaphores: a few bytes, no array of a
+// program, and no memory that is modelled. The numbers are those of tests/data/compiled.
 constexpr int64_t kScalarSpaces[] = {
     2,  // semaphores
     4,  // how far collectives inside of kernels are

@@ -30,14 +30,14 @@ struct SmallFloat {
   Specials specials = Specials::kIeee;
 };
 
-// nullopt: the type is none of these.
+// nullopt: another type.
 std::optional<SmallFloat> SmallFloatOf(PrimitiveType type);
 
 double DecodeSmallFloat(uint32_t bits, const SmallFloat& format);
 // The nearest number, halves to even. Beyond the largest one: infinity, else NaN, else that one.
 uint32_t EncodeSmallFloat(double value, const SmallFloat& format);
 
-// Elements of literals: one or two bytes each. TPUSIM_CHECK: the type is none of these.
+// Elements of literals: one or two bytes each. TPUSIM_CHECK: the type is one of these.
 void AppendSmallFloat(PrimitiveType type, double value, pb::LiteralProto* literal);
 // nullopt: the literal is of another type.
 std::optional<std::vector<double>> SmallFloats(const pb::LiteralProto& literal);

@@ -93,7 +93,7 @@ std::optional<int64_t> IntegerIn(const Instruction* i) {
   return ScalarIntConstant(*WithoutBroadcasts(i));
 }
 
-// What the first element of the carry counts from, and up to which value.
+// Returns the value from which the first element of the carry counts.
 std::optional<int64_t> StartOfQdwh(const Instruction& loop) {
   const Instruction* carry = loop.operand(0);
   if (carry->opcode() != Opcode::kTuple || carry->operands().empty()) return std::nullopt;

@@ -1,10 +1,10 @@
-// How often loops of JAX's linear algebra run, which end when their result has converged.
+// Trip counts of loops in JAX's linear algebra, which end when their result has converged.
 //
 // On TPUs eigh and svd of jax.numpy.linalg, and all that is built on them (lstsq, pinv,
 // matrix_rank, polar), are loops over data, and small eigenproblems a custom call that
-// iterates inside. Theory says about how many iterations these methods need; that count is assumed for
-// a loop unless --trip-count states another. A loop is recognised by its op_name, which ends with
-// the JAX function that wrote it (jit(qdwh)/while). Counts are written onto the instructions
+// iterates inside. Theory says about how many iterations these methods need; that count is assumed
+// for a loop unless --trip-count states another. A loop is recognised by its op_name, which ends
+// with the JAX function that wrote it (jit(qdwh)/while). Counts are written onto the instructions
 // before passes change what they are derived from.
 #ifndef TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
 #define TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
@@ -19,7 +19,7 @@
 
 namespace tpusim::hlo {
 
-// As JAX calls the eigenvectors and eigenvalues of small Hermitian matrices on TPUs.
+// JAX's name for the eigenvectors and eigenvalues of small Hermitian matrices on TPUs.
 inline constexpr std::string_view kEighTarget = "Eigh";
 bool IsEighCall(const Instruction& instruction);
 
@@ -27,7 +27,7 @@ struct AssumedTrips {
   int64_t count = 0;
   // No statement about loops in general goes beyond it.
   std::optional<int64_t> most;
-  // Of a loop whose body is a choice by size: how often each branch is taken. Or empty.
+  // Times that each branch is taken, in a loop whose body is a choice by size; or empty.
   std::vector<int64_t> of_branches;
   // "runs 4 times, as ... is assumed to"
   std::string sentence;
@@ -36,7 +36,7 @@ struct AssumedTrips {
 // Writes counts onto all loops of a module that are known, and onto its Eigh calls.
 void SetAssumedTrips(Module& module);
 
-// What was written. nullopt: nothing is assumed.
+// Returns the counts that were written; nullopt: nothing is assumed.
 std::optional<AssumedTrips> AssumedTripsOf(const Instruction& instruction);
 
 // Sweeps of an Eigh call: what SetSweeps wrote, else what is assumed.

@@ -1,4 +1,4 @@
-// Which branch of a conditional runs.
+// The branch of a conditional that runs.
 //
 // What the user states is written onto the conditional, as the attribute tpusim.branch. Otherwise
 // a predicate that depends on nothing but the partition id is evaluated, partition by partition.
@@ -23,7 +23,7 @@ namespace tpusim::hlo {
 bool IsBranchOf(const Instruction& conditional, std::string_view branch);
 // Writes it; whether that changed anything.
 bool StateBranch(Instruction* conditional, const std::string& branch);
-// What is written, whether or not it is a branch.
+// Returns the stated branch, whether or not the conditional has it.
 std::optional<std::string> WrittenBranch(const Instruction& conditional);
 
 struct BranchChoice {

@@ -71,8 +71,8 @@ Result CostWith(const Instruction& i, const CalleeCosts& callees) {
   return NoRule(fmt::format("{}: no cost rule for {}", i.Describe(), OpcodeName(i.opcode())));
 }
 
-// Of everything that `roots` reach, each once: callees that are shared are not
-// priced again for every caller, and deep calls need no deep stack.
+// Prices every computation that `roots` reach once: callees that are shared are not priced again
+// for every caller, and deep calls need no deep stack.
 absl::StatusOr<CalleeCosts> CostsOf(const std::vector<Computation*>& roots) {
   CalleeCosts costs;
   if (roots.empty()) return costs;

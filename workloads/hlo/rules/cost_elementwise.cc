@@ -12,7 +12,7 @@ struct PerElement {
   int64_t flops, transcendentals;
 };
 
-// With z = a + bi; negative flops: no rule.
+// The operations on complex numbers z = a + bi; negative flops: no rule.
 PerElement OfComplex(Opcode op) {
   switch (op) {
     case Opcode::kReal:

@@ -24,8 +24,9 @@ int64_t WindowElements(const Instruction& i) {
   return elements;
 }
 
-// What a position of the window combines: its elements, or along a dimension in which it
-// runs the result before and one element; its own element into what all share where it sees all.
+// Counts the elements that a position of the window combines: all of the window, but two along a
+// dimension in which it runs (the result before and one element) or sees the whole (one element
+// and what all positions share).
 int64_t CombinedElements(const Instruction& i) {
   const std::vector<WindowDim> window = GetWindow(i);
   int64_t elements = 1;

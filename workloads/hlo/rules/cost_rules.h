@@ -34,7 +34,7 @@ Cost Moves(Bytes moved);
 int64_t Elements(const Shape& shape);
 // `count` calls of a scalar computation: a reducer, a comparator.
 Result Applied(const Instruction& i, size_t callee, int64_t count, const CalleeCosts& callees);
-// The same with the bytes of Full().
+// Prices `count` applications, with the bytes of Full().
 Result FullApplied(const Instruction& i, int64_t count, const CalleeCosts& callees);
 
 // ---- cost_elementwise.cc ---------------------------------------------------

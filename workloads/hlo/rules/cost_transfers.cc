@@ -11,7 +11,7 @@
 namespace tpusim::hlo::cost_rules {
 namespace {
 
-// Of a reducer; one if the file does not say which.
+// Prices `count` applications of a reducer; one operation each if the file does not say which.
 absl::StatusOr<Cost> ReducerCost(const Instruction& i, int64_t count, const CalleeCosts& callees) {
   if (i.called().empty()) return Cost{Flops(count), Flops(0), Bytes(0), Bytes(0)};
   return Applied(i, 0, count, callees);
@@ -41,8 +41,8 @@ Result AllReduce(const Instruction& i, const CalleeCosts& callees) {
   return cost;
 }
 
-// Of N parts of the operand, each as large as the result, N - 1 are added to the
-// device's own, here or on the way.
+// Prices a reduce-scatter: of N parts of the operand, each as large as the result, N - 1 are added
+// to the device's own, here or on the way.
 Result ReduceScatter(const Instruction& i, const CalleeCosts& callees) {
   int64_t kept = 0;
   for (const Shape* leaf : Leaves(i.shape())) kept = Add(kept, Elements(*leaf));

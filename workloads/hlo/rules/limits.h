@@ -1,4 +1,4 @@
-// Where the evaluation of scalars stops looking (configs/limit.h).
+// Limits of effort of the evaluation of scalars (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_HLO_RULES_LIMITS_H_
 #define TPUSIM_WORKLOADS_HLO_RULES_LIMITS_H_
 
@@ -8,7 +8,7 @@ namespace tpusim::hlo::limits {
 
 inline constexpr Limit kValueDepth{"hlo.value_depth", 64, "scalars",
                                    "operations inside of one another that make a scalar"};
-// What is used twice is computed twice.
+// A value that is used twice is computed twice.
 inline constexpr Limit kValueSteps{"hlo.value_steps", 4096, "scalars",
                                    "operations that make a scalar"};
 

@@ -63,11 +63,11 @@ struct OpRow {
   OpRules rules;
 };
 
-// By opcode name. Elementwise opcodes are flagged as such in the opcode table and need no line. Of
-// an asynchronous pair the start has the cost. Shapes are what the instruction says where nothing
-// implies them (parameter, custom-call), where the verifier has compared them with the branches
-// (conditional), and without a line: there is no rule yet, which a cost or a sharding rule says
-// when it is needed.
+// The rules by opcode name. Elementwise opcodes are flagged as such in the opcode table and need no
+// line. Of an asynchronous pair the start has the cost. Shapes are what the instruction says where
+// nothing implies them (parameter, custom-call), where the verifier has compared them with the
+// branches (conditional), and without a line: there is no rule yet, which a cost or a sharding rule
+// says when it is needed.
 const OpRow kOpRows[] = {
     {Opcode::kAddDependency, {First, kAny, Free}},
     {Opcode::kAfterAll, {shape_rules::AfterAll, kAny, Free}},

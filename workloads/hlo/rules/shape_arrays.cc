@@ -35,8 +35,8 @@ Result Reshape(const Instruction& i) {
   return MakeShape(In(i, 0).element_type, i.shape().dims);
 }
 
-// The same bytes under another name. Tiles pad, so that sizes tell only where
-// there are none.
+// A bitcast gives the same bytes another name. Tiles pad, so that sizes tell only where there are
+// none.
 Result Bitcast(const Instruction& i) {
   const Shape& in = In(i, 0);
   const bool plain = in.IsArray() && i.shape().IsArray() && in.layout.tiles.empty() &&

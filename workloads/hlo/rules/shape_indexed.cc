@@ -15,8 +15,8 @@ Dims ToDims(const Range& range) {
   return {range.begin(), range.end()};
 }
 
-// What gather and scatter say of the indices: one index is as long as `map`,
-// along `vector_dim`; batching dimensions of both sides pair up.
+// Checks the indices of gather and scatter: one index is as long as `map`, along `vector_dim`;
+// batching dimensions of both sides pair up.
 absl::Status CheckIndexArray(const Shape& operand, const Shape& indices, int64_t vector_dim,
                              const Dims& map, const Dims& operand_batching,
                              const Dims& indices_batching) {

@@ -1,4 +1,4 @@
-// Where transformations of modules stop looking (configs/limit.h).
+// Limits of effort of transformations of modules (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_LIMITS_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_LIMITS_H_
 

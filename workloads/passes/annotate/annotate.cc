@@ -22,7 +22,8 @@
 namespace tpusim::passes {
 namespace {
 
-// All frontend attributes of a module: equal before and after what has written nothing new.
+// Returns all frontend attributes of a module: equal before and after a pass that has written
+// nothing new.
 std::vector<std::string> WrittenAttributes(const hlo::Module& module) {
   std::vector<std::string> written;
   for (const hlo::Computation* computation : module.computations()) {
@@ -39,7 +40,7 @@ std::vector<std::string> WrittenAttributes(const hlo::Module& module) {
   return written;
 }
 
-// Of all instructions of an opcode.
+// Returns the names of all instructions of an opcode.
 std::vector<std::string> NamesOf(const hlo::Module& module, hlo::Opcode opcode) {
   std::vector<std::string> names;
   for (const hlo::Computation* computation : module.computations()) {

@@ -25,10 +25,11 @@ absl::StatusOr<bool> StateArguments(hlo::Module& module, const PassContext& cont
 // none; the options of the user count most.
 absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& context);
 
-// How often loops of linear algebra iterate, where that is data (hlo/rules/assumed_trips.h).
+// Writes how often loops of linear algebra iterate, where that is data (hlo/rules/assumed_trips.h).
 absl::StatusOr<bool> StateTripCounts(hlo::Module& module, const PassContext& context);
 
-// Which branch a conditional takes (hlo/rules/branches.h). Error: one that it does not have.
+// Writes the branch that a conditional takes (hlo/rules/branches.h). Error: one that it does not
+// have.
 absl::StatusOr<bool> StateBranches(hlo::Module& module, const PassContext& context);
 
 // Group sizes of ragged operations, which are data.

@@ -1,4 +1,4 @@
-// Why the passes of this room decide as they do: the sentences of `--explain PASS`.
+// Reasons of the passes in this room: the sentences of `--explain PASS`.
 //
 // A row is {id, what became of the subject, sentence} (configs/record.h). Ids begin with the name
 // of the pass.
@@ -11,7 +11,7 @@ namespace tpusim::passes::reasons {
 
 using enum Action;
 
-// Of any option.
+// A reason of any option.
 inline constexpr Reason kNoEffect{"option.no-effect", kWarned, "{subject} has no effect: {why}"};
 inline constexpr Reason kArgumentOnHost{"state-arguments.on-host", kChanged,
                                         "{subject} comes from the host's memory ({memory})"};

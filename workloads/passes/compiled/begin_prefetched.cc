@@ -14,7 +14,7 @@ using hlo::Opcode;
 
 namespace {
 
-// What has the array itself, or something that holds it, as its value.
+// Whether the value of the instruction is that of its operand, or holds it.
 bool Passes(const Instruction& i) {
   return hlo::ForwardsOperand(i.opcode()) || i.opcode() == Opcode::kTuple ||
          i.opcode() == Opcode::kGetTupleElement;

@@ -35,7 +35,7 @@ const Instruction* CollectiveIn(const Computation& body) {
   return nullptr;
 }
 
-// What an element of a kernel's result is for.
+// The purpose of an element of a kernel's result.
 enum class Carried {
   kNo,
   kHandedOn,  // an operand as it came
@@ -55,7 +55,7 @@ bool CarriesCollective(const Instruction& fusion) {
          });
 }
 
-// Users of what a kernel only hands on take it from where the kernel has it from.
+// Users of what a kernel only forwards take it from where the kernel has it from.
 void Bypass(Instruction* fusion) {
   const Instruction* tuple = fusion->called()[0]->root();
   for (Instruction* element : hlo::Walk(fusion->users())) {
@@ -199,7 +199,7 @@ absl::StatusOr<Instruction*> BeginOf(const Instruction& end) {
   return NoRule(fmt::format("{} ends a collective that begins nowhere", end.Describe()));
 }
 
-// The loop without those elements of its carry that it hands on and nothing in it reads: behind it
+// The loop without those elements of its carry that it forwards and nothing in it reads: behind it
 // they are what they were before.
 void ThinCarry(Instruction* loop, OrderEdit& order, OrderEdit& body_order) {
   Computation* body = loop->called()[0];

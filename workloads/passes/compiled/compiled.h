@@ -28,7 +28,7 @@ absl::StatusOr<bool> JoinCarriedCollectives(hlo::Module& module, const PassConte
 // reduce-scatters that they execute: their text shows the arrays before they are cut.
 absl::StatusOr<bool> UnwrapReduceScatters(hlo::Module& module, const PassContext& context);
 
-// What SparseCores run.
+// Turns what SparseCores run into collectives.
 //
 // The compiler calls a computation on them (`call-start`, `async_execution_thread="sparsecore"`),
 // once it is said that they are to be ready (`PrepareAsyncCallStart`). A collective becomes the
@@ -46,8 +46,8 @@ absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& cont
 // when that has arrived.
 absl::StatusOr<bool> BeginPrefetched(hlo::Module& module, const PassContext& context);
 
-// Where it is asked for, kernels of which the compiler says how long they take (`estimated_cycles`)
-// take so long.
+// Has kernels take the time that the compiler states for them (`estimated_cycles`), where that is
+// asked for.
 absl::StatusOr<bool> TakeEstimates(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes

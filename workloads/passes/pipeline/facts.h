@@ -1,4 +1,4 @@
-// What analyses say of the module that a pipeline works on, each made when a pass asks for it
+// Facts of analyses about the module that a pipeline works on, each made when a pass asks for it
 // first and kept until a pass has changed the module.
 #ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_FACTS_H_
 #define TPUSIM_WORKLOADS_PASSES_PIPELINE_FACTS_H_

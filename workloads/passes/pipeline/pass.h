@@ -1,4 +1,4 @@
-// What a pass is.
+// A pass of the compiler.
 //
 // A pass changes a module so that it computes the same and says whether it changed
 // anything. It has a name, by which users choose it (`--passes`), and options, which
@@ -25,19 +25,20 @@ namespace tpusim::passes {
 
 inline const Statements kNothingStated;
 
-// What a pass may ask. All of it must live as long as the pass runs.
+// The knowledge that a pass may ask for. All of it must live as long as the pass runs.
 struct PassContext {
   PassContext(const target::Target& machine, cost::CostModel& costs)
       : target(machine), cost(costs) {}
 
   const target::Target& target;
   cost::CostModel& cost;
-  // Of the module that passes run on, shared by copies of the context. The pipeline forgets them
-  // when a pass has changed something.
+  // Facts of the module that passes run on, shared by copies of the context. The pipeline forgets
+  // them when a pass has changed something.
   std::shared_ptr<Facts> facts = std::make_shared<Facts>();
-  // What the passes of annotate/ write into the module.
+  // The statements that the passes of annotate/ write into the module.
   const Statements* stated = &kNothingStated;
-  // Where a pass says what it did to what, and why (reasons.h). By default it keeps nothing.
+  // The records in which a pass says what it did to what, and why (reasons.h). By default it keeps
+  // nothing.
   Records records;
 };
 

@@ -37,7 +37,7 @@ struct PipelineStep {
 };
 using Pipeline = std::vector<PipelineStep>;
 
-// With the passes of kAnnotate that are not in it in front.
+// Returns the pipeline with the passes of kAnnotate that are not in it in front.
 Pipeline WithAnnotations(Pipeline pipeline);
 // The steps of one phase, in order.
 Pipeline StepsOf(const Pipeline& pipeline, Phase phase);

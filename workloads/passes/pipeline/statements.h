@@ -1,4 +1,4 @@
-// What the user and the exporter state about a program that its text does not tell.
+// Statements of the user and the exporter about a program that its text does not tell.
 //
 // The passes of annotate/ write statements into the module, in front of all others: into layouts,
 // donors and frontend attributes. Every later stage reads them there, and they are to be read in
@@ -28,8 +28,8 @@ struct RaggedOverride {
 std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text);
 
 struct Statements {
-  // Where arguments come from: JAX's names per entry parameter ("device", "pinned_host"); empty:
-  // all are on the device.
+  // The memories that arguments come from: JAX's names per entry parameter ("device",
+  // "pinned_host"); empty: all are on the device.
   std::vector<std::string> argument_memories;
   // --donate: as if the caller gave up all its arguments, so that results may lie in their place.
   bool donate = false;

@@ -1,4 +1,4 @@
-// Why the passes of this room decide as they do: the sentences of `--explain PASS`.
+// Reasons of the passes in this room: the sentences of `--explain PASS`.
 //
 // A row is {id, what became of the subject, sentence} (configs/record.h). Ids begin with the name
 // of the pass.

@@ -1,4 +1,4 @@
-// Where the passes of this room stop looking (configs/limit.h).
+// Limits of effort of the passes in this room (configs/limit.h).
 //
 // None of these is a rule of the TPU compiler: with more effort the program would be the same, or a
 // little shorter. A record of the pass says so where one was reached.

@@ -277,7 +277,7 @@ class Finder {
     return pairs;
   }
 
-  // Of values that are not arguments: those have each axis once.
+  // Finds the conflicts of values that are not arguments: those have each axis once.
   void FindConflicts() {
     std::map<std::pair<int32_t, int32_t>, Conflict> found;
     std::set<int32_t> of_arguments;
@@ -319,7 +319,7 @@ class Finder {
     }
   }
 
-  // Of an array.
+  // Returns the place of an array.
   Place PlaceOf(const Instruction& i, bool is_result = false) {
     return {i.name(),
             i.SourceLocation(),
@@ -450,7 +450,7 @@ class Finder {
   const std::set<const hlo::Computation*> inside_;
   std::map<int32_t, Decision> found_;
   std::map<int32_t, int32_t> number_of_;  // of a class, in the result
-  // Of named values: a dimension of theirs, and which it is of which of them.
+  // Dimensions of named values, each with the value and its number there.
   std::vector<std::pair<int32_t, std::pair<int32_t, int32_t>>> named_dims_;
   Decisions result_;
   mutable std::vector<Instruction*> arguments_;

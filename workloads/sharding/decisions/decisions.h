@@ -1,4 +1,4 @@
-// What there is to decide about a program's shardings.
+// The decisions that a program leaves open about its shardings.
 //
 // Factor rules say which dimensions of which values are one loop of an operation: sharded alike,
 // the operation moves nothing. Taken together over all operations they tie dimensions into classes,
@@ -30,7 +30,7 @@
 
 namespace tpusim::sharding {
 
-// What has fewer bytes than this share of the largest of its kind does not decide.
+// A dimension of fewer bytes than this share of the largest of its kind is no decision.
 constexpr double kLeastShare = 0.005;
 
 struct Decision {
@@ -39,8 +39,9 @@ struct Decision {
   // Arguments with such a dimension, numbers of equal ones as *, as the name is written.
   std::vector<std::string> arguments;
   int64_t least = 0, most = 0;  // elements along it: of the shortest and the longest dimension
-  // Of the dimensions of its arguments: what may split them. Those of less than kLeastShare of the
-  // bytes of the largest do not count; they are split as far as they can be.
+  // The number of parts that the dimensions of its arguments can be split into. Dimensions of less
+  // than kLeastShare of the bytes of the largest do not count; they are split as far as they can
+  // be.
   int64_t divisor = 0;
   int64_t values = 0;  // that have such a dimension
   Bytes bytes{0};      // of all of them, whole; of its arguments alone:
@@ -71,13 +72,14 @@ struct Conflict {
 struct NamedValue {
   std::string name;  // as it was asked for
   std::vector<Place> places;
-  // By dimension: what may split it, of all of them; 1: nothing.
+  // The number of parts that all of them can be split into, by dimension; 1: none can.
   std::vector<int64_t> divisors;
 };
 
-// What can split an operation or a value of the program: decisions about any of its dimensions,
-// also where only a part of one is meant, the axes that the program itself states for such
-// dimensions, those of a shard_map for what goes in and comes out, and constraints on named values.
+// The decisions and axes that can split an operation or a value of the program: decisions about any
+// of its dimensions, also where only a part of one is meant, the axes that the program itself
+// states for such dimensions, those of a shard_map for what goes in and comes out, and constraints
+// on named values.
 struct Reach {
   std::set<int32_t> decisions;
   std::set<std::string> axes;
@@ -85,7 +87,7 @@ struct Reach {
   std::set<std::pair<int32_t, int32_t>> named;  // value, dimension
 };
 
-// Of an argument of the program: by dimension the decision about it; -1: there is none.
+// An argument of the program, with the decision about each dimension; -1: there is none.
 struct DecidedArgument {
   std::string name;
   hlo::Shape shape;
@@ -104,7 +106,7 @@ struct Decisions {
   std::vector<Decision> all;               // with the most bytes first
   std::vector<DecidedArgument> arguments;  // of the program, in order
   std::vector<Conflict> conflicts;         // with the most bytes first
-  // That the program has outside of a shard_map, and results that it says.
+  // Constraints of the program outside of a shard_map, and results whose sharding it states.
   std::vector<Place> constraints;
   std::vector<NamedValue> named;  // those that are asked for
   std::vector<DecidedProduct> products;

@@ -52,7 +52,7 @@ bool Merge(Axes& axes, const Axes& more, bool can_expand) {
   return can_expand;
 }
 
-// What factor `f` of one tensor can take of `axis`, after axes worth `before`.
+// Returns the part of `axis` that factor `f` of one tensor can take, after axes worth `before`.
 std::optional<AxisRef> FitsFactor(const AxisRef& axis, const TensorView& tensor, size_t f,
                                   int64_t before, int64_t size) {
   const FactorView& factor = tensor.factors[f];

@@ -24,8 +24,8 @@
 
 namespace tpusim::sharding {
 
-// Where axes may come from. All tensors receive: an operand may also get what
-// another operand has.
+// The direction that axes may come from. All tensors receive: an operand may also get what another
+// operand has.
 enum class Flow : uint8_t { kNone = 0, kForward = 1, kBackward = 2, kBoth = 3 };
 
 struct OpView {

@@ -21,7 +21,7 @@ struct Projection {
 Projection Project(const Sharding& sharding, const TensorFactors& tensor,
                    const std::vector<Factor>& factors);
 
-// The same with what propagation must know besides.
+// A view of a tensor by factors, with the facts that propagation needs besides.
 struct FactorView {
   bool present = false;     // the tensor has the factor
   bool closed = false;      // no axes may be added

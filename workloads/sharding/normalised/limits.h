@@ -1,4 +1,4 @@
-// Where the normalisation of a module stops looking (configs/limit.h).
+// Limits of effort of the normalisation of a module (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_SHARDING_NORMALISED_LIMITS_H_
 #define TPUSIM_WORKLOADS_SHARDING_NORMALISED_LIMITS_H_
 

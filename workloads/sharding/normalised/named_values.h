@@ -22,12 +22,12 @@ struct NormalisedModule;
 
 class NamedValues {
  public:
-  // As the module is now; it must live as long.
+  // Notes the values of the module as it is now; it must live as long.
   explicit NamedValues(const NormalisedModule& module);
 
   // Arrays, in the order of the program; none: nothing is called so.
   std::vector<hlo::Instruction*> Find(const std::string& pattern) const;
-  // That an option, given in full, says a pattern that nothing is called by.
+  // Returns an error: an option, given in full, states a pattern that no value has as its name.
   absl::Status Missing(const std::string& option, const std::string& pattern) const;
 
  private:

@@ -130,7 +130,7 @@ class Normaliser {
     caller->set_called(called);
   }
 
-  // What an instruction's own attributes say becomes an annotation of `to`.
+  // Makes an annotation of `to` from the sharding that an instruction's own attributes state.
   absl::Status ReadAnnotation(const Instruction& from, const Instruction* to, std::string reason) {
     ASSIGN_OR_RETURN(const auto said, SaidBy(from, to->shape(), out_.mesh));
     if (!said) return absl::OkStatus();
@@ -503,7 +503,7 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
   NormalisedModule normalised;
   ASSIGN_OR_RETURN(normalised.mesh, FindMesh(*module, num_partitions));
   normalised.module = std::move(module);
-  // An order of the whole program's instructions is none of a device's.
+  // An order of the whole program's instructions is no order of a device's.
   for (Computation* c : normalised.module->computations()) c->set_schedule({});
   RETURN_IF_ERROR(InlinePlainCalls(*normalised.module));
   hlo::DropCheckpointNames(*normalised.module);

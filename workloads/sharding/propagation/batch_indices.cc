@@ -17,7 +17,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What every element of an array is, if its ops show it.
+// Returns the value of every element of an array, if its ops show it.
 std::optional<double> ScalarOf(const Instruction& value) {
   const Instruction* from = &value;
   while (from->opcode() == Opcode::kBroadcast || from->opcode() == Opcode::kReshape ||
@@ -34,7 +34,7 @@ bool Holds(hlo::PrimitiveType type, int64_t size) {
          (bits >= 63 || size <= int64_t{1} << bits);
 }
 
-// Where dimension `dim` is after dimensions of one element came and went.
+// Returns the number of dimension `dim` after dimensions of one element were added and removed.
 std::optional<int64_t> Reshaped(const hlo::Shape& from, const hlo::Shape& to, int64_t dim) {
   std::vector<int64_t> before, after;
   for (int64_t d = 0; d < from.rank(); ++d) {

@@ -1,4 +1,4 @@
-// Where propagation stops looking (configs/limit.h).
+// Limits of effort of propagation (configs/limit.h).
 #ifndef TPUSIM_WORKLOADS_SHARDING_PROPAGATION_LIMITS_H_
 #define TPUSIM_WORKLOADS_SHARDING_PROPAGATION_LIMITS_H_
 

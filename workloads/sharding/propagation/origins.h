@@ -1,4 +1,4 @@
-// Which of the program's own statements the axes of a value came from.
+// The statements of the program that the axes of a value came from.
 //
 // Propagation only adds axes. It notes each time that a value takes an axis it has not had, and
 // from which op. Followed backwards in time these notes lead from any value that an axis splits to
@@ -37,16 +37,16 @@ class Origins {
   int64_t axes_ = 1;
 };
 
-// The same for values of a module, in words: "argument params['w']", "constraint at model.py:12".
-// Each text once.
+// Origins of a module's values, in words: "argument params['w']", "constraint at model.py:12". Each
+// text once.
 class OriginTexts {
  public:
   // After propagation; both must live as long.
   OriginTexts(const NormalisedModule& module, const PropagationGraph& graph);
 
-  // Where the axes of a value come from that is this node and has this sharding.
+  // Returns the origins of the axes of a value that is this node and has this sharding.
   std::vector<AxisOrigin> Of(int32_t node, const Sharding& sharding);
-  // What the numbers stand for.
+  // Returns the texts that the numbers stand for.
   std::vector<std::string> Take() { return std::move(texts_); }
 
  private:

@@ -35,8 +35,8 @@ constexpr const char* kStepNames[] = {"single-use ops that keep dimensions",
                                       "ops that keep dimensions", "pass-through dimensions",
                                       "all but broadcasts forward", "all ops"};
 
-// What an op may do in a step: which way its pass-through factors flow, and
-// which way the others. `rank` grows whenever it may do more.
+// The directions in which factors of an op may flow in a step: pass-through factors, and the
+// others. `rank` grows whenever it may do more.
 struct Permission {
   Flow passing = Flow::kNone, other = Flow::kNone;
   int8_t rank = 0;
@@ -229,7 +229,7 @@ class Propagation {
     Notify(ref.node, index);
   }
 
-  // Where a tensor's new axes are from: the first other tensor that had axes.
+  // Returns the tensor that new axes are from: the first other tensor that had axes.
   int32_t Source(const Op& op, size_t t) const {
     for (size_t f = 0; f < op.rule->factors.size(); ++f) {
       if (view_.tensors[t].factors[f].axes.empty()) continue;
@@ -305,8 +305,8 @@ std::string Why(const PropagationGraph& graph, int32_t index) {
   return text;
 }
 
-// What a result of the program can have: whole axes that divide the dimension.
-// What the program asked for stays.
+// Returns the part of a sharding that a result of the program can have: whole axes that divide the
+// dimension. Axes that the program asked for stay.
 Sharding ForResult(const Sharding& sharding, const hlo::Shape& shape, const Mesh& mesh) {
   Sharding result = sharding;
   for (size_t d = 0; d < result.dims.size(); ++d) {
@@ -395,7 +395,7 @@ class Finisher {
   }
 
   // A region's part of a dimension that is split further inside of it: the shards must be
-  // even there, or they are none of the whole dimension. 18 elements over two manual shards
+  // even there, or they do not split the whole dimension. 18 elements over two manual shards
   // of 9 and two more are 5 + 4, 5 + 4; four shards of 18 would be 5, 5, 5, 3.
   void NestBoundaries() {
     const auto nest = [&](Node& node, const hlo::Shape& whole) {

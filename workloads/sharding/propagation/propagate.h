@@ -36,7 +36,7 @@ struct ShardedModule {
   // operand and result have one sharding.
   std::unordered_set<const hlo::Instruction*> constraints;
   std::unordered_map<const hlo::Instruction*, ManualRegion> manual_regions;
-  // What the origins of values name: "argument params['w']", "constraint at model.py:12".
+  // The texts that origins of values refer to: "argument params['w']", "constraint at model.py:12".
   std::vector<std::string> origins;
 };
 
@@ -60,7 +60,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
                                           const PropagationOptions& options = {});
 absl::StatusOr<ShardedModule> ShardModule(NormalisedModule module,
                                           const PropagationOptions& options);
-// The same on a copy.
+// Shards a copy of the module.
 absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
                                           const PropagationOptions& options = {});
 

@@ -21,7 +21,7 @@ bool OnlyPasses(const ShardingRule& rule) {
   });
 }
 
-// Which leaves of its carry a loop's body hands on as it got them.
+// Returns which leaves of its carry a loop's body returns unchanged.
 std::vector<char> InvariantLeaves(const Instruction& loop) {
   std::vector<char> leaves;
   if (loop.shape().IsArray()) return {0};
@@ -194,9 +194,10 @@ bool PropagationGraph::IsAnnotated(const Instruction& instruction, size_t leaf) 
   return it != in_.annotations.end() && it->second.leaves[leaf].has_value();
 }
 
-// What the body hands on as it got it is, in the loop, the value from before it, as in Shardy,
-// where it is no element of the carry: what is known of it comes into the body with it. A value
-// that the user has annotated may be had there in another sharding, behind an edge before the loop.
+// An element of the carry that the body returns unchanged is, in the loop, the value from before
+// it, as in Shardy, where it is no element of the carry: what is known of it comes into the body
+// with it. A value that the user has annotated may be had there in another sharding, behind an edge
+// before the loop.
 void PropagationGraph::AddLoop(const Instruction* loop, int32_t context) {
   Use(Values(loop->operand(0)));
   std::vector<TensorRef> carry = NewNodes(loop, context);

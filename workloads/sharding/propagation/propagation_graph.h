@@ -1,6 +1,6 @@
-// What propagation works on: values that may be split, and ops between them.
+// The graph that propagation works on: values that may be split, and ops between them.
 //
-// A node is one sharding that is looked for. Several HLO values may be one node:
+// A node is one sharding to be found. Several HLO values may be one node:
 // an element of a tuple and what the tuple was made of, a loop's result and the
 // parameters of its body and condition, a branch's parameter and its operand.
 // An op ties nodes by a factor rule. Besides the HLO ops there are edges, which
@@ -89,12 +89,12 @@ class PropagationGraph {
   std::vector<Op> ops;         // in program order, loop bodies behind their loops
   std::vector<Axes> contexts;  // manual axes of regions; 0 = none
   std::vector<Adoption> adoptions;
-  // What an instruction's leaves are; valid until the graph grows.
+  // Returns the leaves of an instruction; valid until the graph grows.
   std::span<const TensorRef> Values(const hlo::Instruction* instruction) const {
     const Range range = values_.at(instruction->id());
     return std::span(refs_).subspan(range.first, range.count);
   }
-  // Those that have values, in the order in which they were met.
+  // Returns the instructions that have values, in the order in which they were met.
   const std::vector<const hlo::Instruction*>& instructions() const { return instructions_; }
   // The ops that a node takes part in: the op that makes it, then users.
   std::span<const int32_t> OpsOf(int32_t node) const {
@@ -141,7 +141,7 @@ class PropagationGraph {
   std::vector<int32_t> ops_of_nodes_;  // one range per node
   std::vector<Range> ops_of_;
   std::unordered_map<int64_t, int32_t> groups_;  // sharding group -> node
-  // Of large tuples, where each element begins.
+  // The offset at which each element of a large tuple begins.
   std::unordered_map<const hlo::Instruction*, std::vector<uint32_t>> begins_;
   RuleCache rules_;
 };

@@ -23,7 +23,7 @@ bool IsLinear(const hlo::Instruction& op, const std::vector<char>& partial);
 // none if that is no linear op of theirs.
 std::vector<char> PartialOperands(const ShardedModule& sharded, const hlo::Instruction& op);
 
-// What enters a loop unreduced and comes out of its body like that is carried like that.
+// Carries unreduced what enters a loop and comes out of its body unreduced.
 void CarryUnreduced(PropagationGraph& graph);
 // Results of linear ops stay unreduced as long as all of their users can take them: linear
 // ops and sharding constraints.

@@ -76,8 +76,8 @@ absl::StatusOr<ShardingRule> Gather(const hlo::Instruction& instruction) {
   return rule;
 }
 
-// Where updates are one element wide the operand may be split: a device writes
-// what falls into its shard. Split updates give partial results.
+// The operand may be split where updates are one element wide: a device writes the updates that
+// fall into its shard. Split updates give partial results.
 absl::StatusOr<ShardingRule> Scatter(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
   const auto& dims = instruction.attrs().scatter_dimension_numbers();

@@ -26,9 +26,8 @@ enum class FactorKind {
   kPassThrough,      // sharded: every device does its own part
   kReduction,        // sharded: every device has a partial result
   kNeedReplication,  // the op needs the whole factor
-  // As pass-through for propagation; sharded, the op itself has to move data (a
-  // halo) or to combine what the devices found. Its dimensions may differ in size: the
-  // factor has the first one's.
+  // Passes through in propagation; sharded, the op itself has to move data (a halo) or to combine
+  // what the devices found. Its dimensions may differ in size: the factor has the first one's.
   kPermutation,
 };
 
@@ -58,8 +57,8 @@ struct ShardingRule {
 // Error: an op without a rule, named with its source line.
 absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction);
 
-// How soon an op takes part in propagation, and in which directions: what is
-// sure comes before what is a guess.
+// The order in which ops take part in propagation, and in which directions: what is sure comes
+// before what is a guess.
 enum class RulePriority {
   kElementwise,    // both directions, from the first step on
   kForwardFirst,   // results first, operands later (dynamic slices)

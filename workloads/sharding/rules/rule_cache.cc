@@ -21,8 +21,8 @@ void AppendList(const Numbers& numbers, std::string* key) {
   for (const int64_t number : numbers) Append(number, key);
 }
 
-// All that the instruction's rule depends on. False: it depends on something else,
-// or the opcode is too rare to bother.
+// Writes everything that the instruction's rule depends on. False: it depends on something else, or
+// the opcode is too rare to bother.
 bool MakeKey(const Instruction& instruction, std::string* key) {
   if (!instruction.shape().IsArray()) return false;
   key->clear();

@@ -74,8 +74,8 @@ struct Entry {
   RulePriority priority;
 };
 
-// By opcode name. Elementwise opcodes are flagged as such in the opcode table and
-// need no line.
+// The rules by opcode name. Elementwise opcodes are flagged as such in the opcode table and need no
+// line.
 constexpr Entry kTable[] = {
     {hlo::Opcode::kAllGather, Collective, RulePriority::kGeneral},
     {hlo::Opcode::kAllReduce, Collective, RulePriority::kElementwise},

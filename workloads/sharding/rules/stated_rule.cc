@@ -97,8 +97,8 @@ struct Kind {
   FactorKind kind;
   bool supported;
 };
-// What the devices' parts are combined with, or which of them move, is known to
-// the Python function that partitions the call, not to the module.
+// The kinds of factors that a call may state. The Python function that partitions the call knows
+// how the devices' parts are combined, or which of them move; the module does not.
 constexpr Kind kKinds[] = {
     {"reduction", FactorKind::kReduction, false},
     {"need_replication", FactorKind::kNeedReplication, true},

@@ -25,8 +25,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Where a text in quotes ends that begins at `first`, as keys of dictionaries stand in names:
-// params['up,1']. `first` itself: nothing begins there.
+// Returns the end of a text in quotes that begins at `first`, as keys of dictionaries stand in
+// names: params['up,1']. `first` itself: nothing begins there.
 size_t EndOfQuoted(std::string_view text, size_t first) {
   const char c = text[first];
   if ((c != '\'' && c != '"') || first == 0 || text[first - 1] != '[') return first;
@@ -52,7 +52,7 @@ std::vector<std::string_view> Parts(std::string_view text) {
   return parts;
 }
 
-// What stands between two brackets; nullopt: the text has others.
+// Returns the text between two brackets; nullopt: the text has other ones.
 std::optional<std::string_view> Inside(std::string_view text, std::string_view open, char close) {
   if (!text.starts_with(open) || !text.ends_with(close) || text.size() <= open.size()) {
     return std::nullopt;

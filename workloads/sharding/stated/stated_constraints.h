@@ -43,7 +43,7 @@ absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text);
 absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
                               NormalisedModule& module);
 
-// Of that value, as `option` states it. Errors: as StateConstraints.
+// Returns the sharding of that value, as `option` states it. Errors are those of StateConstraints.
 absl::StatusOr<Sharding> ShardingOf(std::string_view option, const StatedConstraint& stated,
                                     const hlo::Instruction& value, const Mesh& mesh);
 

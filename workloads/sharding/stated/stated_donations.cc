@@ -16,7 +16,7 @@ namespace {
 
 using hlo::Instruction;
 
-// By number.
+// Returns the numbers of the arguments that a pattern names.
 absl::StatusOr<std::vector<int64_t>> Named(const std::string& pattern, std::string_view option,
                                            const NormalisedModule& module) {
   std::vector<int64_t> found;

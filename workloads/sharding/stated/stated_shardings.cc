@@ -69,7 +69,7 @@ bool CountsDevices(const NormalisedModule& module) {
   });
 }
 
-// What the program returns, as far as it says how that is sharded.
+// Returns the results of the program whose sharding it states.
 std::vector<const Instruction*> ResultsOf(const NormalisedModule& module) {
   std::vector<const Instruction*> results;
   const Instruction* root = module.module->entry()->root();

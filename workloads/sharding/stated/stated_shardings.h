@@ -33,7 +33,7 @@ bool NameFits(std::string_view pattern, std::string_view text);
 // The name that the program has for an argument (params['w']), or that of its parameter
 // instruction.
 const std::string& ArgumentName(const hlo::Instruction& argument);
-// What the program says of the sharding of an array; null: nothing.
+// Returns the sharding that the program states for an array; null: it states none.
 const Sharding* SaidOf(const hlo::Instruction* value, const NormalisedModule& module);
 // `stated`: all of the option's text.
 absl::Status NoArgument(std::string_view option, std::string_view stated,

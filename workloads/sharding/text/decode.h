@@ -34,7 +34,7 @@ struct MeshTable {
 // `num_partitions`.
 absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partitions);
 
-// What an OpSharding says about one array.
+// The sharding that an OpSharding states for one array.
 struct DecodedSharding {
   bool known = true;  // UNKNOWN: nothing is said
   Sharding sharding;

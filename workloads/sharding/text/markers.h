@@ -32,9 +32,9 @@ inline constexpr char kShardToFull[] = "SPMDShardToFullShape";
 
 // A custom call of that target.
 bool IsTarget(const hlo::Instruction& instruction, std::string_view target);
-// What an instruction says of its shardings, one per leaf of `shape`; nullopt if
-// it says nothing. Shardy's text first: the other encoding has no open
-// dimensions, priorities or names. Errors name the instruction.
+// Returns the shardings that an instruction states, one per leaf of `shape`; nullopt if it states
+// none. Shardy's text first: the other encoding has no open dimensions, priorities or names. Errors
+// name the instruction.
 absl::StatusOr<std::optional<std::vector<DecodedSharding>>> SaidBy(
     const hlo::Instruction& instruction, const hlo::Shape& shape, const MeshTable& table);
 // The list in one of the attributes above; its absence is an error.

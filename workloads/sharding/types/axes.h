@@ -44,7 +44,7 @@ Axes Concat(Axes a, const Axes& b);
 // and X:(1)3 of X=6.
 bool CutAlike(std::vector<Axes*> lists);
 
-// How far one step along the piece moves in row-major mesh position.
+// Returns the distance of one step along the piece in row-major mesh position.
 int64_t Stride(const Mesh& mesh, const AxisRef& axis);
 // The shard number along `axes` of the device at a mesh position.
 int64_t ShardIndex(const Mesh& mesh, const Axes& axes, int64_t position);
@@ -53,8 +53,7 @@ std::vector<int64_t> PartitionAtPosition(const Mesh& mesh);
 std::vector<int64_t> PositionOfPartition(const Mesh& mesh);
 // Partitions that differ only along `axes`, each group ordered by shard number.
 std::vector<std::vector<int64_t>> ReplicaGroups(const Mesh& mesh, const Axes& axes);
-// The same groups, counted instead of listed. nullopt if the mesh lists its devices
-// in an order of its own, or if pieces of an axis do not nest.
+// Returns the groups of ReplicaGroups, counted instead of listed.
 std::optional<hlo::IotaGroups> IotaReplicaGroups(const Mesh& mesh, const Axes& axes);
 
 // X, or X:(1)2 for a piece; lists joined by commas.

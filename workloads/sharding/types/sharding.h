@@ -53,7 +53,8 @@ struct Sharding {
   int64_t Shards(int64_t dim) const;  // product of the dimension's axes
 };
 
-// What of the program itself gave a value an axis of the mesh: index into ShardedModule::origins.
+// The statement of the program that gave a value an axis of the mesh: index into
+// ShardedModule::origins.
 struct AxisOrigin {
   int32_t axis = 0, origin = 0;
 };

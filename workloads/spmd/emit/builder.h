@@ -33,7 +33,7 @@ class Builder {
   // Collectives that are added name it (annotations::kReshardSite); -1: none.
   void set_reshard_site(int32_t site) { reshard_site_ = site; }
 
-  // With the source's metadata, nothing else.
+  // Adds an instruction with the source's metadata, and nothing else of it.
   hlo::Instruction* Add(hlo::Opcode opcode, hlo::Shape shape,
                         std::vector<hlo::Instruction*> operands, std::string_view name = "");
   // The source itself with other operands and another shape: all attributes.

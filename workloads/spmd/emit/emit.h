@@ -72,7 +72,7 @@ hlo::Instruction* AmongZeros(Builder& builder, hlo::Instruction* value, int64_t 
   return builder.Add(hlo::Opcode::kDynamicUpdateSlice, wide, operands);
 }
 
-// How partial results of an op are combined.
+// The operation that combines partial results of an op.
 struct Combiner {
   hlo::Opcode opcode = hlo::Opcode::kAdd;
   hlo::PrimitiveType type = hlo::PrimitiveType::kInvalid;

@@ -69,8 +69,8 @@ bool IsOwn(const Window& w, const Piece& piece) {
   return w.cyclic ? piece.hops % Product(w.axes) == 0 : piece.hops == 0;
 }
 
-// The same, exactly: where windows drift against the blocks, no two devices find
-// the same part of a neighbour's block.
+// A share of a neighbour's block, exactly: where windows drift against the blocks, no two devices
+// find the same part of it.
 struct Share {
   int64_t hops = 0, width = 0;        // the most that any device receives
   std::vector<int64_t> receivers;     // shard numbers

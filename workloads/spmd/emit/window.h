@@ -46,7 +46,8 @@ std::optional<SpatialWindow> SpatialWindowOf(const hlo::WindowDim& window, int64
 
 // Elements along the dimension that a device receives.
 int64_t ReceivedElements(const Window& window);
-// What is outside of the array becomes the scalar `fill`; with null it is anything.
+// Fetches the window; elements outside of the array become the scalar `fill`, with null they are
+// arbitrary.
 hlo::Instruction* Fetch(Builder& builder, hlo::Instruction* value, const Window& window,
                         hlo::Instruction* fill);
 

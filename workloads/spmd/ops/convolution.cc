@@ -12,7 +12,7 @@ using hlo::Shape;
 using sharding::Axes;
 using sharding::FactorKind;
 
-// What spatial dimension `s` fetches if its factor is split.
+// Returns the window that spatial dimension `s` fetches if its factor is split.
 std::optional<SpatialWindow> WindowOf(const Instruction& global, const sharding::ShardingRule& rule,
                                       size_t s, const Axes& axes) {
   const auto& dims = global.attrs().convolution_dimension_numbers();

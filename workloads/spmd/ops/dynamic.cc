@@ -81,8 +81,8 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
   return slice;
 }
 
-// Of a split dimension a device writes what falls into its block: it reads the
-// window's part of the block, replaces what the update covers, and writes it back.
+// A device writes the part of an update that falls into its block of a split dimension: it reads
+// the window's part of the block, replaces what the update covers, and writes it back.
 absl::StatusOr<Instruction*> DynamicUpdateSlice(const LocalOp& op) {
   Builder& builder = op.builder;
   std::vector<Instruction*> operands = op.operands;

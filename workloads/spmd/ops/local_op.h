@@ -32,7 +32,7 @@
 
 namespace tpusim::spmd {
 
-// How the loops of an op are split over the mesh (factor_choice.h chooses).
+// The split of an op's loops over the mesh (factor_choice.h chooses it).
 struct FactorChoice {
   std::vector<sharding::Axes> axes;          // per factor
   std::vector<sharding::Sharding> operands;  // as the local op needs them
@@ -70,9 +70,9 @@ std::optional<Combiner> CombinerOf(const hlo::Instruction& global);
 
 // The op with its attributes, on local shapes; what it calls is copied.
 Make SameOp;
-// The same with other operands, for example masked ones.
+// Adds the op on other operands, for example masked ones.
 hlo::Instruction* SameOpOn(const LocalOp& op, std::vector<hlo::Instruction*> operands);
-// The same on another shape as well, for example with a halo.
+// Adds the op on another shape as well, for example with a halo.
 hlo::Instruction* SameOpOn(const LocalOp& op, hlo::Shape shape,
                            std::vector<hlo::Instruction*> operands);
 

@@ -70,8 +70,7 @@ std::optional<Bytes> SelectAndScatterOwn(const Instruction& global,
   return bytes;
 }
 
-// What is outside of the array is never selected; windows that do not exist
-// scatter zero.
+// Elements outside of the array are never selected; windows that do not exist scatter zero.
 absl::StatusOr<Instruction*> SelectAndScatter(const LocalOp& op) {
   Builder& builder = op.builder;
   std::vector<Instruction*> operands = op.operands;

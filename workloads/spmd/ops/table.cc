@@ -22,7 +22,7 @@ std::optional<Combiner> Parts(const Instruction& global) {
   return SumOf(global.shape().element_type);
 }
 
-// By opcode name. What is not here is itself on smaller shapes.
+// The makers by opcode name. An op that is not here is itself on smaller shapes.
 constexpr Entry kTable[] = {
     {Opcode::kConcatenate, {.make = ops::Concatenate, .own = ops::ConcatenateOwn}},
     {Opcode::kConvolution,
