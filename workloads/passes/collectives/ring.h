@@ -17,7 +17,7 @@ class Ring {
   // the report; permutes take channels from `channel` on and name the place of the program that the
   // collective comes from, if it has one (annotations::kReshardSite).
   Ring(const std::vector<std::vector<int64_t>>& groups, std::string axes, int64_t channel,
-       std::optional<int64_t> reshard_site)
+       std::optional<int64_t> reshard_site = std::nullopt)
       : groups_(groups), axes_(std::move(axes)), channel_(channel), reshard_site_(reshard_site) {}
 
   int64_t members() const { return static_cast<int64_t>(groups_[0].size()); }

@@ -257,25 +257,16 @@ class Rewriter {
     return Unpack(loop, carried);
   }
 
-<<<<<<< HEAD
-  // Returns the layouts that the TPU compiler gives to the elements of such a loop
-  // (element_orders.h): row-major, but the dimension along which pieces are cut out, put in or
-  // summed up is not the fastest.
-  std::string OrdersOf(const std::vector<Instruction * State::*>& carried,
-                       const Shape& tuple) const {
-    std::vector<std::string> orders;
-=======
   // Returns the dimensions of elements of the loop's state, fastest first.
   //
   // The TPU compiler lays out the loops of windowed einsums before what is around them. The operand
   // that is there whole is row-major, and so is a result that is added up; the dimension of which
   // pieces are cut out, put in or summed up is not the fastest. (All 148 loops of train steps of
-  // Qwen3-8B that libtpu 0.0.42.1 compiled for v6e 2x4, scanned and unrolled, have it so.) What lies
-  // otherwise before is copied, and what comes out is copied into the order of its users.
+  // Qwen3-8B that libtpu 0.0.42.1 compiled for v6e 2x4, scanned and unrolled, have it so.) What
+  // lies otherwise before is copied, and what comes out is copied into the order of its users.
   std::map<int64_t, std::vector<int64_t>> OrdersOf(
       const std::vector<Instruction * State::*>& carried, const Shape& tuple) const {
     std::map<int64_t, std::vector<int64_t>> orders;
->>>>>>> e0b51328 (wip)
     for (size_t n = 0; n < carried.size(); ++n) {
       Instruction* State::*const value = carried[n];
       const bool sums = !IsGather() && (value == &State::down || value == &State::up);

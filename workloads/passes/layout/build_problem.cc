@@ -55,30 +55,6 @@ bool IsMadeByKernel(const Instruction& value) {
          value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
 }
 
-<<<<<<< HEAD
-// Returns the stated orders of a loop's elements by index (element_orders.h); others are free.
-std::map<int64_t, Dims> OrdersOfElements(const Instruction& loop) {
-  std::map<int64_t, Dims> orders;
-  const std::string said = FrontendAttribute(loop, std::string(kElementOrders)).value_or("");
-  const char* at = said.data();
-  const char* const end = at + said.size();
-  Dims* order = nullptr;
-  while (at < end) {
-    int64_t number = 0;
-    at = std::from_chars(at, end, number).ptr;
-    const char then = at < end ? *at : ';';
-    if (then == ':') {
-      order = &orders[number];
-    } else if (order != nullptr) {
-      order->push_back(number);
-    }
-    ++at;
-  }
-  return orders;
-}
-
-=======
->>>>>>> e0b51328 (wip)
 }  // namespace
 
 LayoutProblem ProblemBuilder::Run() {
