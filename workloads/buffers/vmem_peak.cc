@@ -52,11 +52,11 @@ struct Gap {
 
 // Returns the gaps of buffers that take on one new value in a computation that was given them.
 std::vector<Gap> GapsOf(const hlo::LiveIntervals& lives) {
-  struct Place {
+  struct OrderPosition {
     const hlo::Computation* computation;
     int64_t position;
   };
-  std::unordered_map<const Instruction*, Place> place_of;  // looked up, never iterated
+  std::unordered_map<const Instruction*, OrderPosition> place_of;  // looked up, never iterated
   for (const auto& [computation, of] : lives.computations) {
     const std::vector<Instruction*> order = computation->Order();
     for (size_t p = 0; p < order.size(); ++p) {
@@ -71,7 +71,7 @@ std::vector<Gap> GapsOf(const hlo::LiveIntervals& lives) {
   std::map<Key, Pass> passes;
   for (const hlo::LiveBuffer& b : lives.buffers) {
     if (b.inside < 0) continue;
-    const Place at = place_of.at(b.made_by);
+    const OrderPosition at = place_of.at(b.made_by);
     const auto buffer = static_cast<size_t>(b.inside);
     if (lives.buffers[buffer].made_by->parent() == at.computation) continue;
     Pass& pass = passes[{buffer, at.computation}];
@@ -79,7 +79,7 @@ std::vector<Gap> GapsOf(const hlo::LiveIntervals& lives) {
     pass.made = at.position;
   }
   for (const hlo::BufferUse& use : lives.uses) {
-    const Place at = place_of.at(use.by);
+    const OrderPosition at = place_of.at(use.by);
     const auto pass = passes.find({static_cast<size_t>(use.buffer), at.computation});
     if (pass == passes.end() || at.position > pass->second.made) continue;
     const Instruction* done =

@@ -14,7 +14,7 @@ namespace {
 using RouteTie = configs::Topology::RouteTie;
 
 // The numbers that make two stages equal.
-std::vector<int64_t> CodeOf(const Stage& stage) {
+std::vector<int64_t> CodeOf(const BodyStage& stage) {
   std::vector<int64_t> code = {
       stage.idle.value(), stage.polled, static_cast<int64_t>(stage.sends.size()),
       static_cast<int64_t>(stage.copies.size()), static_cast<int64_t>(stage.waits.size())};
@@ -30,7 +30,7 @@ std::vector<int64_t> CodeOf(const Stage& stage) {
   return code;
 }
 
-void Append(const Stage& stage, isa::Body& body) {
+void Append(const BodyStage& stage, isa::Body& body) {
   if (stage.idle > Cycles(0)) {
     isa::Block block;
     block.latency = stage.idle;
@@ -58,8 +58,8 @@ void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
 // next step's data into the same link at the same time, which would hold up what
 // others wait for: it waits until its own has left.
 // `end` is the step in which the transfer ends.
-bool HasUpstream(const DeviceStep& end, const Transfer& send) {
-  return std::ranges::any_of(end.receives, [&](const Transfer& transfer) {
+bool HasUpstream(const DeviceStep& end, const ChunkTransfer& send) {
+  return std::ranges::any_of(end.receives, [&](const ChunkTransfer& transfer) {
     return transfer.dimension == send.dimension && transfer.delta == -send.delta &&
            transfer.lasts == send.lasts;
   });
@@ -68,10 +68,10 @@ bool HasUpstream(const DeviceStep& end, const Transfer& send) {
 // The routes that a candidate's transfers take, made when first asked for.
 class RouteTable {
  public:
-  RouteTable(const configs::Config& config, const Candidate& candidate, isa::PodProgram& program)
+  RouteTable(const configs::Config& config, const Algorithm& candidate, isa::PodProgram& program)
       : topology_(config.topology), candidate_(candidate), program_(program) {}
 
-  int32_t For(const Transfer& transfer) {
+  int32_t For(const ChunkTransfer& transfer) {
     const std::tuple<int, int64_t, bool> key = {transfer.dimension, transfer.delta,
                                                 transfer.other_way};
     const auto found = routes_.find(key);
@@ -86,7 +86,7 @@ class RouteTable {
   }
 
  private:
-  isa::Route OnList(const Transfer& transfer) const {
+  isa::Route OnList(const ChunkTransfer& transfer) const {
     const bool plus = (transfer.delta > 0) != transfer.other_way;
     return ListRoute(topology_,
                      fmt::format("{} {:+d}{}", candidate_.algorithm, transfer.delta,
@@ -96,7 +96,7 @@ class RouteTable {
   }
 
   const configs::Topology& topology_;
-  const Candidate& candidate_;
+  const Algorithm& candidate_;
   isa::PodProgram& program_;
   std::map<std::tuple<int, int64_t, bool>, int32_t> routes_;
 };
@@ -106,11 +106,12 @@ class RouteTable {
 Roles::Roles(const configs::ChipParams& chip, int64_t devices)
     : launch_(ToCycles(chip.ici.launch, chip.clock)), role_of_device_(devices, -1) {}
 
-int32_t Roles::Add(const std::vector<Stage>& stages, bool local, const RepeatedStages& repeated) {
+int32_t Roles::Add(const std::vector<BodyStage>& stages, bool local,
+                   const RepeatedStages& repeated) {
   std::vector<std::vector<int64_t>> codes;
   std::vector<int64_t> code = {local, static_cast<int64_t>(repeated.first),
                                static_cast<int64_t>(repeated.last), repeated.times};
-  for (const Stage& stage : stages) {
+  for (const BodyStage& stage : stages) {
     codes.push_back(CodeOf(stage));
     code.insert(code.end(), codes.back().begin(), codes.back().end());
   }
@@ -157,7 +158,7 @@ int32_t FlagTable::For(int dimension, int64_t delta) {
 }
 
 void AddBodies(const configs::Config& config, const CollectiveRequest& request,
-               const GroupForm& form, const Candidate& candidate, isa::PodProgram& program,
+               const GroupForm& form, const Algorithm& candidate, isa::PodProgram& program,
                FlagTable& flags, Roles& roles) {
   const Plan& plan = candidate.plan;
   RouteTable routes(config, candidate, program);
@@ -166,10 +167,10 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
   RepeatedStages repeated = {.times = plan.spans - 1};
   const isa::MemorySpace space = plan.in_vmem ? isa::MemorySpace::kVmem : request.space;
   const auto stages_at = [&](const Position& position, const std::vector<Bytes>& chunk_bytes) {
-    std::vector<Stage> stages;
+    std::vector<BodyStage> stages;
     const auto copy = [&](isa::MemorySpace from, isa::MemorySpace to, Bytes bytes) {
       if (bytes == Bytes(0)) return;
-      Stage& stage = stages.emplace_back();
+      BodyStage& stage = stages.emplace_back();
       stage.copies.push_back({.from = from, .to = to, .bytes = bytes});
     };
     const auto read = [&](Picoseconds idle) {
@@ -194,7 +195,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     DeviceSteps steps = StepsAt(plan, position);
     for (DeviceStep& step : steps) {
       // Parts of nothing are not sent.
-      const auto empty = [&](const Transfer& transfer) {
+      const auto empty = [&](const ChunkTransfer& transfer) {
         return BytesOf(plan, transfer, chunk_bytes) == Bytes(0);
       };
       std::erase_if(step.sends, empty);
@@ -203,9 +204,9 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     const size_t first = stages.size();
     stages.resize(first + steps.size());
     for (size_t i = 0; i < steps.size(); ++i) {
-      Stage& stage = stages[first + i];
+      BodyStage& stage = stages[first + i];
       stage.polled = request.carried && i > 0 && !steps[i].sends.empty();
-      for (const Transfer& transfer : steps[i].sends) {
+      for (const ChunkTransfer& transfer : steps[i].sends) {
         isa::Rdma send;
         send.route = routes.For(transfer);
         send.bytes = BytesOf(plan, transfer, chunk_bytes);
@@ -224,7 +225,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         }
         stage.sends.push_back(send);
       }
-      for (const Transfer& transfer : steps[i].receives) {
+      for (const ChunkTransfer& transfer : steps[i].receives) {
         AddWait(flags.For(transfer.dimension, transfer.delta), stage.waits);
       }
     }
@@ -237,7 +238,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         return dimension.Symmetric();
       });
   if (all_alike) {
-    const std::vector<Stage> stages = stages_at({}, {});
+    const std::vector<BodyStage> stages = stages_at({}, {});
     const int32_t role = roles.Add(stages, /*local=*/request.carried, repeated);
     for (const size_t g : form.groups) {
       for (const int64_t device : request.groups[g]) roles.Assign(device, role);
@@ -259,7 +260,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
       }
       const auto [known, is_new] = role_at.try_emplace(like, -1);
       if (is_new) {
-        const std::vector<Stage> stages = stages_at(like, chunk_bytes);
+        const std::vector<BodyStage> stages = stages_at(like, chunk_bytes);
         known->second = roles.Add(stages, /*local=*/request.carried, repeated);
       }
       roles.Assign(group[member], known->second);

@@ -16,7 +16,7 @@
 namespace tpusim::collectives {
 
 // A part of a body without loops: idle time, a poll, transfers out, local copies, then waits.
-struct Stage {
+struct BodyStage {
   Cycles idle{0};
   bool polled = false;  // it begins when a kernel has a moment for it
   std::vector<isa::Rdma> sends;
@@ -37,7 +37,7 @@ class Roles {
   Roles(const configs::ChipParams& chip, int64_t devices);
 
   // Role that runs these stages, after the launch unless `local`.
-  int32_t Add(const std::vector<Stage>& stages, bool local = false,
+  int32_t Add(const std::vector<BodyStage>& stages, bool local = false,
               const RepeatedStages& repeated = {});
   void Assign(int64_t device, int32_t role) { role_of_device_[device] = role; }
 
@@ -70,7 +70,7 @@ class FlagTable {
 
 // Bodies for all groups of a form; adds what routes and flags they need.
 void AddBodies(const configs::Config& config, const CollectiveRequest& request,
-               const GroupForm& form, const Candidate& candidate, isa::PodProgram& program,
+               const GroupForm& form, const Algorithm& candidate, isa::PodProgram& program,
                FlagTable& flags, Roles& roles);
 
 }  // namespace tpusim::collectives

@@ -85,10 +85,10 @@ Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wire
 }
 
 // Bytes that cross the line round `inside` of the `all` members of a group.
-struct Crossing {
+struct CutBytes {
   double in = 0, out = 0;
 };
-Crossing CrossingOf(CollectiveKind kind, double v, int64_t inside, int64_t all) {
+CutBytes CrossingOf(CollectiveKind kind, double v, int64_t inside, int64_t all) {
   if (inside == 0 || inside == all) return {};
   const double m = static_cast<double>(inside), n = static_cast<double>(all);
   switch (kind) {
@@ -146,7 +146,7 @@ class PlaceBound {
 
   void Add(const Spread& spread, int64_t all) {
     for (const auto& [place, members] : spread) {
-      const Crossing crossing = CrossingOf(kind_, v_, members, all);
+      const CutBytes crossing = CrossingOf(kind_, v_, members, all);
       crossing_[place].in += crossing.in;
       crossing_[place].out += crossing.out;
     }
@@ -168,7 +168,7 @@ class PlaceBound {
  private:
   const CollectiveKind kind_;
   const double v_;
-  std::vector<Crossing> crossing_;  // by place
+  std::vector<CutBytes> crossing_;  // by place
   double receptions_ = 0;
 };
 
@@ -216,7 +216,7 @@ double CutsOfSlices(const configs::Config& config, const CollectiveRequest& requ
     const double rate =
         static_cast<double>(cut.links) * config.chip.ici.link_bytes_per_second.value() +
         static_cast<double>(cut.members) * config.chip.host.pcie_bytes_per_second.value();
-    const Crossing crossing =
+    const CutBytes crossing =
         CrossingOf(request.kind, static_cast<double>(v.value()), cut.members * per_chip, all);
     worst = std::max(worst, std::max(crossing.in, crossing.out) / rate);
   }

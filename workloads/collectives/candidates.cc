@@ -202,9 +202,10 @@ std::string ManyDimensionName(const std::vector<Dimension>& dimensions,
   return name + ")";
 }
 
-class Collector {
+class CandidateCollector {
  public:
-  Collector(const configs::Config& config, const CollectiveRequest& request, const Wanted& wanted)
+  CandidateCollector(const configs::Config& config, const CollectiveRequest& request,
+                     const Wanted& wanted)
       : config_(config), request_(request), wanted_(wanted) {}
 
   // Whether it is worth laying out this family, with or without a single phase.
@@ -215,7 +216,7 @@ class Collector {
   void Add(std::string_view family, std::string name, std::vector<Dimension> dimensions,
            std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
            std::vector<Way> ways = {}) {
-    Candidate candidate;
+    Algorithm candidate;
     Plan& plan = candidate.plan;
     plan.dimensions = std::move(dimensions);
     plan.orders = std::move(orders);
@@ -234,7 +235,7 @@ class Collector {
     Finish(candidate);
   }
 
-  std::vector<Candidate> Take() { return std::move(candidates_); }
+  std::vector<Algorithm> Take() { return std::move(candidates_); }
 
  private:
   static std::string SinglePhaseOf(std::string_view family) {
@@ -244,7 +245,7 @@ class Collector {
     return request_.kind == CollectiveKind::kAllReduce &&
            request_.operand_bytes <= config_.chip.compiler.single_phase_most_bytes;
   }
-  void Finish(Candidate& candidate) {
+  void Finish(Algorithm& candidate) {
     if (request_.space == isa::MemorySpace::kHbm) {
       candidate.plan.memory = configs::HbmRate(config_.chip);
     }
@@ -256,13 +257,13 @@ class Collector {
   const configs::Config& config_;
   const CollectiveRequest& request_;
   const Wanted& wanted_;
-  std::vector<Candidate> candidates_;
+  std::vector<Algorithm> candidates_;
 };
 
 // Twice the orders, each once up and once down.
 void AddOneWay(std::string_view family, const std::string& what,
                const std::vector<Dimension>& dimensions,
-               const std::vector<std::vector<int>>& orders, Collector& collector,
+               const std::vector<std::vector<int>>& orders, CandidateCollector& collector,
                const std::vector<std::vector<int64_t>>& lists = {}) {
   std::vector<std::vector<int>> doubled = orders;
   doubled.insert(doubled.end(), orders.begin(), orders.end());
@@ -309,7 +310,7 @@ bool AllRings(const std::vector<Dimension>& dimensions) {
 // and after them the way between the devices of a chip (as an all-gather goes; so
 // slices exchange what is summed within them). Where slices exchange, one axis will do.
 void AddRotated(const CollectiveRequest& request, const GroupForm& form,
-                const std::vector<Dimension>& dimensions, Collector& collector) {
+                const std::vector<Dimension>& dimensions, CandidateCollector& collector) {
   const size_t axes = std::ranges::count_if(
       dimensions, [](const Dimension& dimension) { return dimension.axis < configs::kMaxAxes; });
   if (axes < 2 && !form.box->SpansSlices()) return;
@@ -336,7 +337,7 @@ void AddRotated(const CollectiveRequest& request, const GroupForm& form,
 
 void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, const std::vector<Dimension>& dimensions,
-                    Collector& collector) {
+                    CandidateCollector& collector) {
   const std::vector<Position> cycle = HamiltonianCycle(*form.box);
   if (cycle.empty()) return;
   const auto lists = ListsOf(config, request, form, cycle);
@@ -355,7 +356,7 @@ void AddHamiltonian(const configs::Config& config, const CollectiveRequest& requ
 }
 
 void AddDirect(const configs::Config& config, const CollectiveRequest& request,
-               const GroupForm& form, Collector& collector) {
+               const GroupForm& form, CandidateCollector& collector) {
   const int64_t n = form.box->members();
   const bool twisted = config.topology.twisted();
   const int64_t pairs = n * n * static_cast<int64_t>(form.groups.size());
@@ -382,7 +383,7 @@ void AddDirect(const configs::Config& config, const CollectiveRequest& request,
 }
 
 void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
-                      const GroupForm& form, Collector& collector) {
+                      const GroupForm& form, CandidateCollector& collector) {
   const bool exchange = request.kind == CollectiveKind::kAllToAll;
   std::vector<Dimension> dimensions;
   for (size_t i = 0; i < form.box->runs.size(); ++i) {
@@ -436,10 +437,10 @@ std::vector<GroupForm> FormsOf(const configs::Topology& topology,
   return forms;
 }
 
-std::vector<Candidate> CandidatesFor(const configs::Config& config,
+std::vector<Algorithm> CandidatesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted) {
-  Collector collector(config, request, wanted);
+  CandidateCollector collector(config, request, wanted);
   if (form.box) {
     AddBoxCandidates(config, request, form, collector);
     return collector.Take();
@@ -460,7 +461,7 @@ std::vector<Candidate> CandidatesFor(const configs::Config& config,
   return collector.Take();
 }
 
-std::vector<Candidate> AllReducesFor(const configs::Config& config,
+std::vector<Algorithm> AllReducesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted) {
   const bool gather = request.kind == CollectiveKind::kAllGather;
@@ -472,9 +473,9 @@ std::vector<Candidate> AllReducesFor(const configs::Config& config,
   const auto prefixed = [](std::string_view family) {
     return fmt::format("as-all-reduce:{}", family);
   };
-  std::vector<Candidate> candidates = CandidatesFor(
+  std::vector<Algorithm> candidates = CandidatesFor(
       config, sum, form, [&](std::string_view family) { return wanted(prefixed(family)); });
-  for (Candidate& candidate : candidates) {
+  for (Algorithm& candidate : candidates) {
     candidate.family = prefixed(candidate.family);
     candidate.algorithm = fmt::format("all-reduce by {}", candidate.algorithm);
     Plan& plan = candidate.plan;
@@ -489,10 +490,10 @@ std::vector<Candidate> AllReducesFor(const configs::Config& config,
   return candidates;
 }
 
-std::vector<Candidate> GroupRingsFor(const configs::Config& config,
+std::vector<Algorithm> GroupRingsFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted) {
-  Collector collector(config, request, wanted);
+  CandidateCollector collector(config, request, wanted);
   if (request.kind == CollectiveKind::kAllToAll || !collector.Wants("group-ring")) return {};
   std::vector<std::vector<int64_t>> lists;
   for (const size_t g : form.groups) lists.push_back(request.groups[g]);
@@ -529,7 +530,7 @@ bool IsFamily(std::string_view name) {
 }
 
 std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
-                                  const Candidate& candidate, size_t group_of_form,
+                                  const Algorithm& candidate, size_t group_of_form,
                                   const std::vector<int64_t>& group) {
   std::vector<Position> positions(group.size());
   if (candidate.lists.empty()) {

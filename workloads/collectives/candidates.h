@@ -47,7 +47,7 @@ std::vector<GroupForm> FormsOf(const configs::Topology& topology,
                                const std::vector<std::vector<int64_t>>& groups);
 
 // One algorithm for the groups of one form.
-struct Candidate {
+struct Algorithm {
   std::string family;
   std::string algorithm;  // "bidirectional ring of 16 over y"
   Plan plan;
@@ -64,16 +64,16 @@ inline bool Anything(std::string_view /*family*/) { return true; }
 // Returns all candidates that apply, in the fixed order that breaks ties; never empty if anything
 // is wanted. Families of as-all-reduce, which are never the fastest, are left out. Without those of
 // as-all-reduce, which are never the fastest.
-std::vector<Candidate> CandidatesFor(const configs::Config& config,
+std::vector<Algorithm> CandidatesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);
 // The families of as-all-reduce; empty for other collectives.
-std::vector<Candidate> AllReducesFor(const configs::Config& config,
+std::vector<Algorithm> AllReducesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);
 // The family of group-ring, which is never faster than a ring of neighbours; empty for an
 // all-to-all.
-std::vector<Candidate> GroupRingsFor(const configs::Config& config,
+std::vector<Algorithm> GroupRingsFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);
 
@@ -84,7 +84,7 @@ bool IsFamily(std::string_view name);
 
 // Position of every member (in group order) of a group of the form.
 std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
-                                  const Candidate& candidate, size_t group_of_form,
+                                  const Algorithm& candidate, size_t group_of_form,
                                   const std::vector<int64_t>& group);
 
 // Returns the time that no algorithm can beat for the groups of the form, all at once, with `v`

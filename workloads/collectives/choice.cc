@@ -21,15 +21,15 @@ bool IsOf(std::string_view family, std::string_view name) {
          (family.starts_with(name) && family.substr(name.size()).starts_with(':'));
 }
 
-const Candidate& FastestOf(const std::vector<Candidate>& candidates) {
+const Algorithm& FastestOf(const std::vector<Algorithm>& candidates) {
   return *std::ranges::min_element(
-      candidates, [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
+      candidates, [](const Algorithm& a, const Algorithm& b) { return a.expected < b.expected; });
 }
 
-std::vector<Candidate> Everything(const configs::Config& config, const CollectiveRequest& request,
+std::vector<Algorithm> Everything(const configs::Config& config, const CollectiveRequest& request,
                                   const GroupForm& form, const Wanted& wanted) {
-  std::vector<Candidate> all = CandidatesFor(config, request, form, wanted);
-  for (std::vector<Candidate>& more : std::vector{AllReducesFor(config, request, form, wanted),
+  std::vector<Algorithm> all = CandidatesFor(config, request, form, wanted);
+  for (std::vector<Algorithm>& more : std::vector{AllReducesFor(config, request, form, wanted),
                                                   GroupRingsFor(config, request, form, wanted)}) {
     all.insert(all.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
@@ -43,13 +43,13 @@ absl::StatusOr<Choice> ByName(const configs::Config& config, const CollectiveReq
   const auto candidates = Everything(config, request, form, [&](std::string_view family) {
     return IsOf(family, name) || IsOf(name, family);
   });
-  std::vector<Candidate> fitting;
-  for (const Candidate& candidate : candidates) {
+  std::vector<Algorithm> fitting;
+  for (const Algorithm& candidate : candidates) {
     if (IsOf(candidate.family, name)) fitting.push_back(candidate);
   }
   if (!fitting.empty()) return Choice{FastestOf(fitting), ""};
   std::set<std::string> applicable;
-  for (const Candidate& c : Everything(config, request, form, Anything)) {
+  for (const Algorithm& c : Everything(config, request, form, Anything)) {
     applicable.insert(c.family);
   }
   return UserError(fmt::format(
@@ -67,8 +67,8 @@ Choice ByCompiler(const configs::Config& config, const CollectiveRequest& reques
     return std::ranges::find(families, family) != families.end();
   });
   for (const std::string& family : families) {
-    std::vector<Candidate> fitting;
-    for (const Candidate& candidate : candidates) {
+    std::vector<Algorithm> fitting;
+    for (const Algorithm& candidate : candidates) {
       if (candidate.family == family) fitting.push_back(candidate);
     }
     if (fitting.empty()) continue;
@@ -89,7 +89,7 @@ absl::StatusOr<Choice> Choose(const configs::Config& config, const CollectiveReq
   return ByName(config, request, form, algorithm, where);
 }
 
-Candidate Fastest(const configs::Config& config, const CollectiveRequest& request,
+Algorithm Fastest(const configs::Config& config, const CollectiveRequest& request,
                   const GroupForm& form) {
   return FastestOf(CandidatesFor(config, request, form));
 }

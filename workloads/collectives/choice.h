@@ -12,7 +12,7 @@
 namespace tpusim::collectives {
 
 struct Choice {
-  Candidate candidate;
+  Algorithm candidate;
   // A sentence that says what was taken where the compiler's choice is not known.
   std::string assumption;
 };
@@ -24,7 +24,7 @@ absl::StatusOr<Choice> Choose(const configs::Config& config, const CollectiveReq
                               const std::string& where);
 
 // The first of the fastest.
-Candidate Fastest(const configs::Config& config, const CollectiveRequest& request,
+Algorithm Fastest(const configs::Config& config, const CollectiveRequest& request,
                   const GroupForm& form);
 
 }  // namespace tpusim::collectives

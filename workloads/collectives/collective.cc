@@ -142,7 +142,7 @@ struct CollectiveDecision {
   CollectiveUse use;
   bool local = false;  // nothing has to leave a device
   std::shared_ptr<const std::vector<GroupForm>> forms;
-  std::vector<Candidate> chosen;  // per form
+  std::vector<Algorithm> chosen;  // per form
   std::vector<std::string> assumptions;
 };
 
@@ -154,7 +154,7 @@ Picoseconds Part(Picoseconds time, double share) {
 
 // Returns the use of one algorithm on all its dimensions.
 CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& request,
-                    const Candidate& candidate) {
+                    const Algorithm& candidate) {
   CollectiveUse use;
   use.latency = timing::LaunchTime(config.chip);
   use.time = candidate.expected - use.latency;
@@ -271,7 +271,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
   for (const GroupForm& form : *decision.forms) {
     ASSIGN_OR_RETURN(Choice choice, Choose(config, request, form,
                                            OverrideFor(request.kind, overrides), Where(request)));
-    Candidate& best = choice.candidate;
+    Algorithm& best = choice.candidate;
     if (!choice.assumption.empty() &&
         std::ranges::find(decision.assumptions, choice.assumption) == decision.assumptions.end()) {
       decision.assumptions.push_back(std::move(choice.assumption));
@@ -302,7 +302,7 @@ LoweredCollective LowerCollective(const configs::Config& config, const Collectiv
   Roles roles(config.chip, config.devices());
   FlagTable flags(program);
   if (decision.local) {
-    Stage stage;
+    BodyStage stage;
     if (request.operand_bytes.value() > 0) {
       stage.copies.push_back(
           {.from = request.space, .to = request.space, .bytes = request.operand_bytes});

@@ -253,7 +253,7 @@ void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& re
   UseAsManyWays(request.operand_bytes, messages);
   FlagTable flags(program);
   const int32_t arrived = flags.For(0, 0);
-  std::vector<Stage> stages(config.devices());
+  std::vector<BodyStage> stages(config.devices());
   std::vector<int32_t> route_of_way;
   for (size_t way = 0; !messages.empty() && way < messages[0].ways.size(); ++way) {
     route_of_way.push_back(AddRoute(RouteOf(config.topology, messages, way), program));

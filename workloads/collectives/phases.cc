@@ -23,7 +23,7 @@ struct Load {
   std::vector<int> colors = {};
   Bytes bundle = Bytes(0);  // of one position: a shard, or a block
 };
-struct Track {
+struct DimensionTrack {
   std::vector<Load> loads;
 };
 
@@ -41,18 +41,18 @@ Bytes BundleAt(const Plan& plan, size_t color, size_t phase) {
 }
 
 // The tracks of every phase, by dimension; opposite ways round a ring have links of their own.
-std::vector<std::vector<Track>> TracksOf(const Plan& plan) {
-  std::vector<std::vector<Track>> phases(plan.dimensions.size());
+std::vector<std::vector<DimensionTrack>> TracksOf(const Plan& plan) {
+  std::vector<std::vector<DimensionTrack>> phases(plan.dimensions.size());
   for (size_t color = 0; color < plan.orders.size(); ++color) {
     for (size_t phase = 0; phase < plan.dimensions.size(); ++phase) {
       const int index = plan.orders[color][phase];
       const Dimension dimension = plan.DimensionAt(color, phase);
       const Way way = plan.WayOf(color);
-      std::vector<Track>& tracks = phases[phase];
-      auto track = std::ranges::find_if(tracks, [&](const Track& t) {
+      std::vector<DimensionTrack>& tracks = phases[phase];
+      auto track = std::ranges::find_if(tracks, [&](const DimensionTrack& t) {
         return t.loads[0].index == index && t.loads[0].way == way;
       });
-      if (track == tracks.end()) track = tracks.insert(track, Track{});
+      if (track == tracks.end()) track = tracks.insert(track, DimensionTrack{});
       auto load = std::ranges::find_if(
           track->loads, [&](const Load& l) { return l.dimension.shape == dimension.shape; });
       if (load == track->loads.end()) {
@@ -79,8 +79,8 @@ Chunks HeldAt(const Plan& plan, const Position& position, int color, size_t phas
   held.summed = plan.single_phase;
   for (size_t i = 0; i < plan.orders[color].size(); ++i) {
     const int dimension = plan.orders[color][i];
-    const Range own = {position[dimension], 1};
-    const Range all = {0, plan.dimensions[dimension].n};
+    const PositionRange own = {position[dimension], 1};
+    const PositionRange all = {0, plan.dimensions[dimension].n};
     held.origin[dimension] = i < phase ? all : own;
     if (Exchanges(plan)) held.destination[dimension] = i < phase ? own : all;
   }
@@ -88,7 +88,7 @@ Chunks HeldAt(const Plan& plan, const Position& position, int color, size_t phas
 }
 
 // Adds the chunks of transfers that are made together.
-void Join(std::vector<Transfer>& transfers, const std::vector<Transfer>& more) {
+void Join(std::vector<ChunkTransfer>& transfers, const std::vector<ChunkTransfer>& more) {
   TPUSIM_CHECK(transfers.size() == more.size(), "colors on one dimension make equal transfers");
   for (size_t i = 0; i < transfers.size(); ++i) {
     transfers[i].chunks.insert(transfers[i].chunks.end(), more[i].chunks.begin(),
@@ -125,7 +125,7 @@ struct End {
   auto operator<=>(const End&) const = default;
   bool TogetherWith(const End& other) const { return time == other.time && before == other.before; }
 };
-std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
+std::vector<End> EndsOf(const Plan& plan, const std::vector<DimensionTrack>& tracks) {
   std::vector<End> ends;
   for (size_t track = 0; track < tracks.size(); ++track) {
     End end = {Picoseconds(0), 0, track, 0};
@@ -143,14 +143,15 @@ std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
   return ends;
 }
 
-void Append(const std::vector<Transfer>& transfers, int lasts, std::vector<Transfer>& to) {
-  for (Transfer transfer : transfers) {
+void Append(const std::vector<ChunkTransfer>& transfers, int lasts,
+            std::vector<ChunkTransfer>& to) {
+  for (ChunkTransfer transfer : transfers) {
     transfer.lasts = lasts;
     to.push_back(std::move(transfer));
   }
 }
 
-Picoseconds TimeOfTrack(const Plan& plan, const Track& track) {
+Picoseconds TimeOfTrack(const Plan& plan, const DimensionTrack& track) {
   Picoseconds sum(0);
   for (const Load& load : track.loads) {
     sum += Exchanges(plan) ? AllToAllTime(load.dimension, load.bundle, plan.hop_latency)
@@ -179,14 +180,14 @@ int64_t MemoryPasses(const Dimension& dimension, Way way, int64_t step, bool sum
 
 // A track on its way: steps with what they need.
 struct Running {
-  struct Step {
+  struct RunningStep {
     double seconds, passes;  // at the rate of the dimension; of each byte through memory
   };
   double rate;
   Picoseconds latency;
-  std::vector<Step> steps;  // the last one comes first
+  std::vector<RunningStep> steps;  // the last one comes first
 };
-Running RunningOf(const Plan& plan, const Track& track, bool sums) {
+Running RunningOf(const Plan& plan, const DimensionTrack& track, bool sums) {
   Plan at_once = plan;
   at_once.hop_latency = Picoseconds(0);
   Running running = {track.loads[0].dimension.rate.value(), TimeOfTrack(plan, track), {}};
@@ -204,10 +205,10 @@ Running RunningOf(const Plan& plan, const Track& track, bool sums) {
 
 // Tracks side by side. Where memory cannot serve all of them their transfers get equal
 // shares of it, but none more than its dimension carries.
-Picoseconds TogetherTime(const Plan& plan, const std::vector<Track>& tracks, bool sums) {
+Picoseconds TogetherTime(const Plan& plan, const std::vector<DimensionTrack>& tracks, bool sums) {
   Picoseconds longest(0);
   double needed = 0;
-  for (const Track& track : tracks) {
+  for (const DimensionTrack& track : tracks) {
     const Load& load = track.loads[0];
     longest = std::max(longest, TimeOfTrack(plan, track));
     needed += load.dimension.rate.value() *
@@ -215,7 +216,7 @@ Picoseconds TogetherTime(const Plan& plan, const std::vector<Track>& tracks, boo
   }
   if (plan.memory.value() <= 0 || needed <= plan.memory.value()) return longest;
   std::vector<Running> running;
-  for (const Track& track : tracks) running.push_back(RunningOf(plan, track, sums));
+  for (const DimensionTrack& track : tracks) running.push_back(RunningOf(plan, track, sums));
   // Slow dimensions first: they take less than an equal share.
   std::ranges::stable_sort(running,
                            [](const Running& a, const Running& b) { return a.rate < b.rate; });
@@ -267,9 +268,9 @@ Picoseconds ExchangeTime(const Plan& plan) {
     }
     return time;
   };
-  for (const std::vector<Track>& tracks : TracksOf(plan)) {
+  for (const std::vector<DimensionTrack>& tracks : TracksOf(plan)) {
     std::vector<Exchanged> now;
-    for (const Track& track : tracks) {
+    for (const DimensionTrack& track : tracks) {
       const Dimension& dimension = track.loads[0].dimension;
       const Picoseconds time = TimeOfTrack(plan, track);
       if (dimension.shape != Dimension::Shape::kLine) {
@@ -297,9 +298,9 @@ Picoseconds ExchangeTime(const Plan& plan) {
 
 DeviceSteps PhasedSteps(const Plan& plan, const Position& position) {
   DeviceSteps all;
-  for (const std::vector<Track>& tracks : TracksOf(plan)) {
+  for (const std::vector<DimensionTrack>& tracks : TracksOf(plan)) {
     std::vector<DeviceSteps> steps;
-    for (const Track& track : tracks) {
+    for (const DimensionTrack& track : tracks) {
       DeviceSteps& of_track = steps.emplace_back();
       for (const Load& load : track.loads) {
         const DeviceSteps one = StepsOf(plan, load, position);
@@ -331,7 +332,9 @@ DeviceSteps PhasedSteps(const Plan& plan, const Position& position) {
 Picoseconds PhasedTime(const Plan& plan, bool sums) {
   if (Exchanges(plan)) return ExchangeTime(plan);
   Picoseconds time(0);
-  for (const std::vector<Track>& tracks : TracksOf(plan)) time += TogetherTime(plan, tracks, sums);
+  for (const std::vector<DimensionTrack>& tracks : TracksOf(plan)) {
+    time += TogetherTime(plan, tracks, sums);
+  }
   return time;
 }
 

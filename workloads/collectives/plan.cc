@@ -87,8 +87,8 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
   DeviceSteps steps = PhasedSteps(plan, position);
   if (plan.single_phase) {
     for (DeviceStep& step : steps) {
-      for (Transfer& transfer : step.sends) transfer.reduce = true;
-      for (Transfer& transfer : step.receives) transfer.reduce = true;
+      for (ChunkTransfer& transfer : step.sends) transfer.reduce = true;
+      for (ChunkTransfer& transfer : step.receives) transfer.reduce = true;
     }
     return steps;
   }
@@ -101,7 +101,8 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
   return steps;
 }
 
-Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Bytes>& chunk_bytes) {
+Bytes BytesOf(const Plan& plan, const ChunkTransfer& transfer,
+              const std::vector<Bytes>& chunk_bytes) {
   Bytes bytes(0);
   for (const Chunks& chunks : transfer.chunks) {
     if (chunk_bytes.empty()) {

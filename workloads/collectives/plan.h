@@ -4,9 +4,9 @@
 // Over several dimensions an all-gather goes dimension by dimension, each dimension carrying what
 // the earlier ones brought. With k colors the data is cut into k parts that take the dimensions in
 // rotated orders, so that every dimension carries a k-th at any time; with twice as many, half of
-// them go round the rings one way and half the other. Colors go
-// through their phases side by side (phases.h). A reduce-scatter is the mirror image, an all-reduce one after
-// the other. What a kernel of the TPU compiler adds up goes span by span (sum_kernel.h).
+// them go round the rings one way and half the other. Colors go through their phases side by side
+// (phases.h). A reduce-scatter is the mirror image, an all-reduce one after the other. What a
+// kernel of the TPU compiler adds up goes span by span (sum_kernel.h).
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_PLAN_H_
 
@@ -60,7 +60,8 @@ void SetChunkBytes(const CollectiveRequest& request, Plan& plan);
 DeviceSteps StepsAt(const Plan& plan, const Position& position);
 // `chunk_bytes`, if not empty: the chunk for each destination, positions in row-major
 // order, of an all-to-all with parts that differ.
-Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Bytes>& chunk_bytes);
+Bytes BytesOf(const Plan& plan, const ChunkTransfer& transfer,
+              const std::vector<Bytes>& chunk_bytes);
 // Number of a position in that order.
 int64_t NumberOf(const Plan& plan, const Position& position);
 // Chunks for parts in the order of `positions`.

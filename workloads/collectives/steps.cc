@@ -18,8 +18,8 @@ DeviceSteps Mirrored(const DeviceSteps& steps) {
   DeviceSteps mirrored(steps.rbegin(), steps.rend());
   for (DeviceStep& step : mirrored) {
     std::swap(step.sends, step.receives);
-    for (Transfer& transfer : step.sends) transfer.reduce = true;
-    for (Transfer& transfer : step.receives) transfer.reduce = true;
+    for (ChunkTransfer& transfer : step.sends) transfer.reduce = true;
+    for (ChunkTransfer& transfer : step.receives) transfer.reduce = true;
   }
   return mirrored;
 }

@@ -2,7 +2,7 @@
 //
 // A collective runs over the dimensions of a group (dimension.h). In a step a device sends
 // transfers to some positions of its dimensions and waits for transfers that come in, sent in this
-// step or (Transfer::lasts) an earlier one; it goes on to the next step when all of them have
+// step or (ChunkTransfer::lasts) an earlier one; it goes on to the next step when all of them have
 // arrived. The steps say which chunks of data a transfer carries, not only how many bytes:
 // bodies are generated from the bytes, and tests follow the chunks.
 //
@@ -31,16 +31,16 @@ inline constexpr int kSliceAxis = configs::kMaxAxes + 1;
 using Position = std::array<int64_t, kMaxDimensions>;
 
 // `count` coordinates from `first`, modulo the length of the dimension.
-struct Range {
+struct PositionRange {
   int64_t first = 0, count = 1;
-  auto operator<=>(const Range&) const = default;
+  auto operator<=>(const PositionRange&) const = default;
 };
 
 inline constexpr int kBothHalves = -1;
 
 struct Chunks {
-  std::array<Range, kMaxDimensions> origin = {};
-  std::array<Range, kMaxDimensions> destination = {};
+  std::array<PositionRange, kMaxDimensions> origin = {};
+  std::array<PositionRange, kMaxDimensions> destination = {};
   int color = 0;
   int half = kBothHalves;
   // The chunks of all origins were added up on the way: they take the room of one.
@@ -51,7 +51,7 @@ struct Chunks {
 int64_t CountOf(const Chunks& chunks, int halves);
 
 // One transfer, seen from one of its ends.
-struct Transfer {
+struct ChunkTransfer {
   int dimension = 0;
   // The position of the other end, relative to this one.
   int64_t delta = 0;
@@ -64,7 +64,7 @@ struct Transfer {
 };
 
 struct DeviceStep {
-  std::vector<Transfer> sends, receives;
+  std::vector<ChunkTransfer> sends, receives;
 };
 using DeviceSteps = std::vector<DeviceStep>;
 

@@ -39,7 +39,7 @@ Bytes BytesOfPart(SpanPart part, const Plan& plan, Bytes operand, int64_t shards
 std::vector<std::string> SpanPartNames() { return {"span", "shard", "piece", "result"}; }
 
 void UseKernel(const configs::Config& config, const CollectiveRequest& request,
-               const SumKernel& kernel, Candidate& candidate) {
+               const SumKernel& kernel, Algorithm& candidate) {
   Plan& plan = candidate.plan;
   const Picoseconds before = TimeOf(plan, config.chip);
   Bytes operand = request.operand_bytes;

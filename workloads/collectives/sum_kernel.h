@@ -46,7 +46,7 @@ struct SumKernel {
 
 // Makes the candidate run as that kernel, and sets the closed form of it.
 void UseKernel(const configs::Config& config, const CollectiveRequest& request,
-               const SumKernel& kernel, Candidate& candidate);
+               const SumKernel& kernel, Algorithm& candidate);
 
 }  // namespace tpusim::collectives
 

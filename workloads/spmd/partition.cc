@@ -102,7 +102,7 @@ bool IsFilled(const Instruction* value) {
   return value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar();
 }
 
-const std::vector<Partitioner::Form>* Partitioner::FormsOf(const Instruction* value) const {
+const std::vector<Partitioner::ShardedValue>* Partitioner::FormsOf(const Instruction* value) const {
   const size_t id = value->id();
   return id < forms_of_.size() && forms_of_[id] >= 0 ? &forms_[forms_of_[id]] : nullptr;
 }
@@ -114,7 +114,7 @@ void Partitioner::IsForm(const Instruction* value, int32_t forms) {
 }
 
 const Instruction* Partitioner::FirstForm(const Instruction* value) const {
-  const std::vector<Form>* forms = FormsOf(value);
+  const std::vector<ShardedValue>* forms = FormsOf(value);
   return forms == nullptr ? value : forms->front().value;
 }
 
@@ -131,9 +131,9 @@ void Partitioner::NoteIota(const Instruction& global, const Instruction* local) 
 
 std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
   std::vector<Sharding> others;
-  const std::vector<Form>* forms = FormsOf(value);
+  const std::vector<ShardedValue>* forms = FormsOf(value);
   if (forms == nullptr) return others;
-  for (const Form& form : *forms) {
+  for (const ShardedValue& form : *forms) {
     if (form.value != value) others.push_back(form.sharding);
   }
   return others;
@@ -148,8 +148,8 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
     forms_.push_back({{from, value, region}});
   }
   const int32_t index = forms_of_[value->id()];
-  std::vector<Form>& forms = forms_[index];
-  for (const Form& form : forms) {
+  std::vector<ShardedValue>& forms = forms_[index];
+  for (const ShardedValue& form : forms) {
     if (SamePlacement(form.sharding, to)) return form.value;
   }
   const auto keep = [&](Instruction* made) {
@@ -165,9 +165,9 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
     return keep(IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
   }
   const ReshardPlan* plan = nullptr;
-  const Form* source = nullptr;
+  const ShardedValue* source = nullptr;
   absl::Status failure = absl::OkStatus();
-  for (const Form& form : forms) {
+  for (const ShardedValue& form : forms) {
     auto found = plans_.Find(global, form.sharding, to);
     if (!found.ok()) {
       failure = found.status();

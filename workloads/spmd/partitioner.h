@@ -28,7 +28,7 @@ class Partitioner {
 
  private:
   // A value under one of several shardings; the first one is what was computed.
-  struct Form {
+  struct ShardedValue {
     sharding::Sharding sharding;
     hlo::Instruction* value = nullptr;
     RegionMaker region;  // what combines partial results, if it is no sum
@@ -74,7 +74,7 @@ class Partitioner {
   void CountWarnings();
   hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }
   // The forms of a local value; null if there is only itself.
-  const std::vector<Form>* FormsOf(const hlo::Instruction* value) const;
+  const std::vector<ShardedValue>* FormsOf(const hlo::Instruction* value) const;
   const hlo::Instruction* FirstForm(const hlo::Instruction* value) const;
   void IsForm(const hlo::Instruction* value, int32_t forms);
   absl::Status FinishCollectives();
@@ -91,7 +91,7 @@ class Partitioner {
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
   ReshardSites sites_;
   std::vector<hlo::Instruction*> local_;  // by id of the global instruction
-  std::vector<std::vector<Form>> forms_;
+  std::vector<std::vector<ShardedValue>> forms_;
   std::vector<int32_t> forms_of_;  // index into forms_ by id of the local instruction, or -1
   // Shards of iotas, repeated or not, which any device can make by itself: the dimension.
   std::unordered_map<const hlo::Instruction*, int64_t> iotas_;

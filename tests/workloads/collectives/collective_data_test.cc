@@ -31,12 +31,12 @@ void CheckAll(const configs::Config& config, const std::vector<std::vector<int64
       const CollectiveRequest request = Request(kind, groups, bytes);
       int64_t expected_bytes = 0;
       for (const GroupForm& form : FormsOf(config.topology, groups)) {
-        std::vector<Candidate> candidates = CandidatesFor(config, request, form);
+        std::vector<Algorithm> candidates = CandidatesFor(config, request, form);
         ASSERT_FALSE(candidates.empty());
-        for (Candidate& sum : AllReducesFor(config, request, form)) {
+        for (Algorithm& sum : AllReducesFor(config, request, form)) {
           candidates.push_back(std::move(sum));
         }
-        for (const Candidate& candidate : candidates) {
+        for (const Algorithm& candidate : candidates) {
           EXPECT_EQ(FollowData(candidate.plan).problem, "")
               << candidate.algorithm << ", kind " << static_cast<int>(kind) << ", " << bytes;
         }

@@ -232,7 +232,7 @@ class DataInterpreter {
       steps_.push_back(StepsAt(plan, PositionOf(m)));
       auto& ending = ending_.emplace_back(steps_[m].size());
       for (size_t step = 0; step < steps_[m].size(); ++step) {
-        const std::vector<Transfer>& sends = steps_[m][step].sends;
+        const std::vector<ChunkTransfer>& sends = steps_[m][step].sends;
         for (size_t i = 0; i < sends.size(); ++i) {
           ending.at(step + static_cast<size_t>(sends[i].lasts)).push_back({step, i});
         }
@@ -270,7 +270,7 @@ class DataInterpreter {
     return member;
   }
 
-  std::vector<int64_t> Expand(const std::array<Range, kMaxDimensions>& ranges) const {
+  std::vector<int64_t> Expand(const std::array<PositionRange, kMaxDimensions>& ranges) const {
     std::vector<int64_t> members;
     for (int64_t m = 0; m < n_; ++m) {
       const Position position = PositionOf(m);
@@ -285,7 +285,7 @@ class DataInterpreter {
     return members;
   }
 
-  std::vector<Atom> AtomsIn(const Transfer& transfer) const {
+  std::vector<Atom> AtomsIn(const ChunkTransfer& transfer) const {
     std::vector<Atom> chunk_bytes;
     for (const Chunks& chunks : transfer.chunks) {
       const bool exchange = plan_.kind == CollectiveKind::kAllToAll;
@@ -313,7 +313,7 @@ class DataInterpreter {
     for (int64_t m = 0; m < n_; ++m) {
       receives += static_cast<int64_t>(steps_[m][step].receives.size());
       for (const auto& [sent, number] : ending_[m][step]) {
-        const Transfer& transfer = steps_[m][sent].sends[number];
+        const ChunkTransfer& transfer = steps_[m][sent].sends[number];
         ++sends;
         Position position = PositionOf(m);
         position[transfer.dimension] = plan_.dimensions[transfer.dimension].Shifted(
@@ -321,7 +321,7 @@ class DataInterpreter {
         const int64_t to = MemberAt(position);
         const std::vector<Atom> chunk_bytes = AtomsIn(transfer);
         const auto& awaited = steps_[to][step].receives;
-        if (std::none_of(awaited.begin(), awaited.end(), [&](const Transfer& other) {
+        if (std::none_of(awaited.begin(), awaited.end(), [&](const ChunkTransfer& other) {
               return other.dimension == transfer.dimension && other.delta == -transfer.delta &&
                      other.lasts == transfer.lasts && other.other_way == transfer.other_way &&
                      other.reduce == transfer.reduce && AtomsIn(other) == chunk_bytes;
@@ -348,7 +348,7 @@ class DataInterpreter {
     std::vector<std::vector<std::set<Atom>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
       before.push_back(held);
-      ForAllSends(step, [&](int64_t from, int64_t to, const Transfer&,
+      ForAllSends(step, [&](int64_t from, int64_t to, const ChunkTransfer&,
                             const std::vector<Atom>& chunk_bytes, size_t sent) {
         for (const Atom& chunk : chunk_bytes) {
           if (!before[sent][from].contains(chunk))
@@ -416,7 +416,7 @@ class DataInterpreter {
     std::vector<std::vector<std::map<Atom, Sum>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
       before.push_back(sums);
-      ForAllSends(step, [&](int64_t from, int64_t to, const Transfer& transfer,
+      ForAllSends(step, [&](int64_t from, int64_t to, const ChunkTransfer& transfer,
                             const std::vector<Atom>& chunk_bytes, size_t sent_in) {
         for (const Atom& chunk : chunk_bytes) {
           const Sum& sent = before[sent_in][from].at(chunk);

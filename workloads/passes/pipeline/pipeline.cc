@@ -170,21 +170,21 @@ std::string DecisionsOf(const PassRun& run) {
 }
 
 std::string ToString(const std::vector<PassRun>& runs) {
-  struct Row {
+  struct PassTotals {
     PassRun sum;
     int64_t runs = 0, changes = 0;
   };
-  std::vector<Row> rows;
-  Row all;
+  std::vector<PassTotals> rows;
+  PassTotals all;
   for (const PassRun& run : runs) {
     auto row = std::find_if(rows.begin(), rows.end(),
-                            [&](const Row& r) { return r.sum.pass == run.pass; });
+                            [&](const PassTotals& r) { return r.sum.pass == run.pass; });
     if (row == rows.end()) {
       rows.emplace_back();
       row = rows.end() - 1;
       row->sum.pass = run.pass;
     }
-    for (Row* to : {&*row, &all}) {
+    for (PassTotals* to : {&*row, &all}) {
       to->sum.seconds += run.seconds;
       to->sum.verify_seconds += run.verify_seconds;
       to->sum.after += run.after - run.before;
@@ -196,7 +196,7 @@ std::string ToString(const std::vector<PassRun>& runs) {
   rows.push_back(all);
   std::string text = fmt::format("{:<20}{:>6}{:>9}{:>14}{:>11}{:>11}\n", "pass", "runs", "changed",
                                  "instructions", "ms", "verify ms");
-  for (const Row& row : rows) {
+  for (const PassTotals& row : rows) {
     text += fmt::format("{:<20}{:>6}{:>9}{:>+14}{:>11.2f}{:>11.2f}\n", row.sum.pass, row.runs,
                         row.changes, row.sum.after, row.sum.seconds * 1e3,
                         row.sum.verify_seconds * 1e3);

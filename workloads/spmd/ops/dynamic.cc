@@ -15,15 +15,15 @@ using sharding::Axes;
 // A window of `size` elements over a dimension split in blocks, and the part of
 // it that can be in one block: `width` elements from `local` on, which are
 // elements `shift`, shift + 1, ... of the window (negative: before it).
-struct Part {
+struct BlockPart {
   int64_t size = 0, width = 0;
   Instruction* local = nullptr;
   Instruction* shift = nullptr;
 };
 
-Part PartOf(Builder& builder, Instruction* start, int64_t whole, int64_t block, int64_t size,
-            const Axes& axes) {
-  Part part{size, std::min(size, block), nullptr, nullptr};
+BlockPart PartOf(Builder& builder, Instruction* start, int64_t whole, int64_t block, int64_t size,
+                 const Axes& axes) {
+  BlockPart part{size, std::min(size, block), nullptr, nullptr};
   start = ClampIndex(builder, start, whole - size);  // as the op itself does
   Instruction* from_block = Binary(builder, Opcode::kSubtract, start, builder.Offset(axes, block));
   part.local = ClampIndex(builder, from_block, block - part.width);
@@ -41,13 +41,13 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
   std::vector<Instruction*> operands = op.operands;
   Instruction* zero = nullptr;
   Instruction* mine = nullptr;
-  std::vector<std::pair<int64_t, Part>> parts;
+  std::vector<std::pair<int64_t, BlockPart>> parts;
   std::vector<int64_t> sizes = op.shape.dims;
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
     const Axes& axes = OperandAxes(op, 0, d);
     const int64_t whole = op.global.operand(0)->shape().dims[d], size = op.global.shape().dims[d];
     if (axes.empty() || size == whole) continue;
-    const Part part =
+    const BlockPart part =
         PartOf(builder, operands[d + 1], whole, operands[0]->shape().dims[d], size, axes);
     operands[d + 1] = part.local;
     sizes[d] = part.width;
@@ -86,7 +86,7 @@ absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
 absl::StatusOr<Instruction*> DynamicUpdateSlice(const LocalOp& op) {
   Builder& builder = op.builder;
   std::vector<Instruction*> operands = op.operands;
-  std::vector<std::pair<int64_t, Part>> parts;
+  std::vector<std::pair<int64_t, BlockPart>> parts;
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
     const Axes& axes = OperandAxes(op, 0, d);
     const int64_t whole = op.global.shape().dims[d], size = op.global.operand(1)->shape().dims[d];

@@ -9,7 +9,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-struct Entry {
+struct OpcodeFamily {
   Opcode opcode;
   OpFamily family;
 };
@@ -23,7 +23,7 @@ std::optional<Combiner> Parts(const Instruction& global) {
 }
 
 // The makers by opcode name. An op that is not here is itself on smaller shapes.
-constexpr Entry kTable[] = {
+constexpr OpcodeFamily kTable[] = {
     {Opcode::kConcatenate, {.make = ops::Concatenate, .own = ops::ConcatenateOwn}},
     {Opcode::kConvolution,
      {.make = ops::Convolution, .combiner = Products, .own = ops::ConvolutionOwn}},
@@ -46,11 +46,11 @@ constexpr Entry kTable[] = {
 constexpr OpFamily kSame = {.make = SameOp};
 
 // Custom calls by target.
-struct Target {
+struct TargetFamily {
   std::string_view name;
   OpFamily family;
 };
-constexpr Target kTargets[] = {
+constexpr TargetFamily kTargets[] = {
     {"TopK", {.make = ops::TopK, .own = ops::TopKOwn}},
     {sharding::kRollTarget, {.make = ops::Roll, .own = ops::RollOwn}},
 };
@@ -59,11 +59,11 @@ constexpr Target kTargets[] = {
 
 const OpFamily& FamilyOf(const Instruction& global) {
   if (global.opcode() == Opcode::kCustomCall) {
-    for (const Target& target : kTargets) {
+    for (const TargetFamily& target : kTargets) {
       if (target.name == global.attrs().custom_call_target()) return target.family;
     }
   }
-  for (const Entry& entry : kTable) {
+  for (const OpcodeFamily& entry : kTable) {
     if (entry.opcode == global.opcode()) return entry.family;
   }
   return kSame;
