@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/compiler/compile.h"
+#include "workloads/compiler/session.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
