@@ -6,8 +6,10 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "workloads/compiler/session.h"
+#include "workloads/hlo/io/import.h"
 
 namespace {
 
@@ -21,9 +23,12 @@ bool IsMapped(const std::string& library) {
 
 TEST(CompilerTest, DoesNotLoadSystemC) {
   // The whole pipeline is linked in, not only its header.
+  auto imported = tpusim::hlo::Import(
+      "HloModule m\n\nENTRY e {\n  ROOT a = f32[8]{0} parameter(0)\n}\n", "m.hlo");
+  ASSERT_TRUE(imported.ok());
   tpusim::compiler::CompileOptions options;
   options.passes = "no such pass";
-  EXPECT_FALSE(tpusim::compiler::Compile({}, {}, options).ok());
+  EXPECT_FALSE(tpusim::compiler::Compile(*std::move(imported), {}, options).ok());
   // The compiler reads protos: the list does name libraries.
   ASSERT_TRUE(IsMapped("libprotobuf"));
   EXPECT_FALSE(IsMapped("libsystemc"));

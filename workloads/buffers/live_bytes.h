@@ -12,7 +12,7 @@
 
 namespace tpusim::buffers {
 
-// Returns the live bytes by moment, from 0 to before `moments`, in linear time. In linear time.
+// Returns the live bytes by moment, from 0 to before `moments`, in linear time.
 inline std::vector<Bytes> LiveAt(const std::vector<HeapBuffer>& buffers, int64_t moments) {
   std::vector<Bytes> live(static_cast<size_t>(moments) + 1);
   for (const HeapBuffer& b : buffers) {

@@ -106,7 +106,7 @@ std::string ToString(const MemoryPlan& plan) {
     } else if (b.argument) {
       text += ": argument\n";
     } else {
-      text += fmt::format(": {} .. {}\n", moment(b.begin), moment(b.end));
+      text += fmt::format(": {} .. {}\n", moment(b.begin + 1), moment(b.end));
     }
   }
   return text;

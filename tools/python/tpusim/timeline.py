@@ -4,8 +4,8 @@
     for track in timeline.tracks:
         print(track.path, len(track.slices), len(track.samples))
 
-Reads what sim/results/trace/perfetto_trace.proto describes, no more: traces of other tools have other
-messages.
+Reads what sim/results/trace/perfetto_trace.proto describes, no more: traces of other tools have
+other messages.
 """
 
 import dataclasses
