@@ -92,7 +92,9 @@ def test_fields_are_described_by_their_comments(site: pathlib.Path) -> None:
     rows = [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", cell)).split()) for cell in cells]
     # Behind the field, and on lines of their own before it.
     assert "step_time_ns float when the last device finishes" in rows
-    assert any(row.startswith("tpusim_version str What made the report;") for row in rows)
+    assert any(
+        row.startswith("tpusim_version str The version that made the report;") for row in rows
+    )
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def test_odd_values_of_a_search_for_shardings(
 ):
     monkeypatch.chdir(tmp_path)
     for value, (shard, program, *words) in taken(echo, tpusim.shard, name):
-        assert (shard, program, words[:2]) == ("shard", str(PSUM), ["--json", "--quiet"])
+        assert (shard, program, words[:2]) == ("shard", str(PSUM), ["--quiet", "--json"])
         bare = ["--all", "--keep-constraints", "--may-donate"] if isinstance(value, bool) else []
         assert all(("=" in w and w.startswith("--")) or w in bare for w in words[2:]), words
 

@@ -46,7 +46,7 @@ def check(exact: dict, other: dict) -> None:
 def test_exact_step_is_within_the_bound_of_an_approximate_folding(
     report_of: Reports, name: str, flags: list[str]
 ) -> None:
-    workload = WORKLOADS / f"{name}.pb"
+    workload = WORKLOADS / f"{name}.pb.gz"
     approximate = report_of(workload, "--fold", "approximate", *flags)
     check(report_of(workload, "--fold", "on", *flags), approximate)
 
@@ -75,7 +75,7 @@ def test_more_events_give_finer_classes(report_of: Reports) -> None:
 
 
 def test_small_programs_are_exact_by_default(report_of: Reports) -> None:
-    workload = WORKLOADS / "all_reduce_axis_4194304.pb"
+    workload = WORKLOADS / "all_reduce_axis_4194304.pb.gz"
     by_default = report_of(workload, "--slow", "chip=3:0.8")
     assert by_default["folding"]["error_bound_ns"] == 0
     assert (

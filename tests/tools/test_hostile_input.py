@@ -96,10 +96,10 @@ def test_settings(rejects, setting, says):
         (["--slow", "chip=0:1e-300"], "the share of the clock must be from 0.001 to 1"),
         (["--slow", "chip=0:0"], "must be from 0.001 to 1"),
         (["--slow", "chip=0:nan"], "must be from 0.001 to 1"),
-        (["--slow", "chip=0:0.01", "--slow", "chip=0:0.01"], "leave 0.0001 of the clock of chip 0"),
+        (["--slow", "chip=0:0.01", "--slow", "chip=0:0.01"], "chip 0 is named twice"),
         (["--link", "0:x+=1e-300"], "must be from 0.001 to 1, or 0 for a dead link"),
         (["--link", "0:x+=-1"], "must be from 0.001 to 1, or 0 for a dead link"),
-        (["--link", "0:x+=0.01", "--link", "0:x+=0.01"], "leave 0.0001 of the rate of link 0:x+"),
+        (["--link", "0:x+=0.01", "--link", "0:x+=0.01"], "0:x+ is named twice"),
     ],
 )
 def test_shares_near_zero(rejects, flags, says):
@@ -251,8 +251,9 @@ def test_options_take_one_value_each(run, option, value):
     for command in commands:
         if command == "compile" and option in ("--slow", "--link"):
             continue
+        other = {"--slow": "chip=2:0.8", "--link": "1:x+=0.5"}.get(option, value)
         slices = ["-c", SLICE] + (["-c", "v5e-2x4"] if command == "compare" else [])
-        done = run(command, *slices, option, value, option, value, workload, "-q")
+        done = run(command, *slices, option, value, option, other, workload, "-q")
         assert done.returncode == 0, (command, done.stderr)
 
 

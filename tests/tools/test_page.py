@@ -19,7 +19,7 @@ TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Coll
 
 
 def example(name: str) -> pathlib.Path:
-    return ROOT / "workloads" / "examples" / f"{name}.pb"
+    return ROOT / "workloads" / "examples" / f"{name}.pb.gz"
 
 
 @pytest.fixture(scope="module", params=["collective_matmul_int32", "mlp_scan_8_layers"])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "workloads" / "examples"
 # Four devices, and 256 with layers, rings of collectives, and tracks of their own for each link.
-FEW = EXAMPLES / "ring_attention_large.pb"
+FEW = EXAMPLES / "ring_attention_large.pb.gz"
 MANY = ROOT / "benchmarks" / "pod_programs" / "decoder_fsdp_tp_256.pb.gz"
 WIDTHS = (390, 1400, 2400)
 
@@ -110,8 +110,9 @@ def pages(binary, tmp_path_factory) -> dict[str, pathlib.Path]:
     for name, program in (("few", FEW), ("many", MANY)):
         command = [binary, "run", program, "--quiet", "--html", folder / f"{name}.html"]
         subprocess.run(command, check=True, timeout=120)
-    compared = [binary, "compare", "--quiet", EXAMPLES / "residual_mlp_train_loop_data_parallel.pb"]
-    compared += [EXAMPLES / "residual_mlp_train_loop_fully_sharded.pb", "--config", "v5e-4x2"]
+    step = EXAMPLES / "residual_mlp_train_loop"
+    compared = [binary, "compare", "--quiet", "--config", "v5e-4x2"]
+    compared += [f"{step}_data_parallel.pb.gz", f"{step}_fully_sharded.pb.gz"]
     command = [*compared, "--html", folder / "compare.html"]
     subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
     (folder / "space.py").write_text(

@@ -69,7 +69,7 @@ def test_nobody_comes(tmp_path):
 
 
 def test_a_report_opens_its_trace(tmp_path, monkeypatch):
-    program = ROOT / "workloads" / "examples" / "psum.pb"
+    program = ROOT / "workloads" / "examples" / "psum.pb.gz"
     report = tpusim.simulate(program, config="v5e-4x2")
     seen = []
     monkeypatch.setattr(perfetto, "open_trace", lambda path: seen.append(path.read_bytes()))
@@ -79,7 +79,7 @@ def test_a_report_opens_its_trace(tmp_path, monkeypatch):
 
 
 def test_a_report_is_saved_as_a_page(tmp_path):
-    program = ROOT / "workloads" / "examples" / "psum.pb"
+    program = ROOT / "workloads" / "examples" / "psum.pb.gz"
     report = tpusim.simulate(program, config="v5e-4x2")
     report.save(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()

@@ -35,7 +35,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def simulated(run: Any, tmp_path: pathlib.Path, case: tuple[Any, str], *flags: str) -> Any:
     report = tmp_path / "report.json"
-    done = run("--config", case[1], example(case[0]), "--report", report, *flags)
+    program = case[0] if isinstance(case[0], pathlib.Path) else example(case[0])
+    done = run("--config", case[1], program, "--report", report, *flags)
     if done.returncode != 0:
         return done.stderr
     return json.loads(report.read_text())

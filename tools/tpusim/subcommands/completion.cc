@@ -148,7 +148,7 @@ std::string Bash(const std::vector<ListedCommand>& commands) {
   // completion.bash. `=` separates words: of --config=v5e- the option is two before. What ends in
   // `=` goes on without a blank; where no value fits it may be a file, such as a configuration.
   return absl::StrReplaceAll(
-      std::string(configs::EmbeddedFiles("tpusim")[0].text),
+      std::string(configs::EmbeddedFiles("subcommands")[0].text),
       {{"{{CASES}}", cases + run}, {"{{COMMANDS}}", fmt::format("{}", fmt::join(names, " "))}});
 }
 
