@@ -251,7 +251,7 @@ def test_options_take_one_value_each(run, option, value):
     for command in commands:
         if command == "compile" and option in ("--slow", "--link"):
             continue
-        other = {"--slow": "chip=2:0.8", "--link": "1:x+=0.5"}.get(option, value)
+        other = {"--slow": "chip=2:0.8", "--link": "0:y+=0.5"}.get(option, value)
         slices = ["-c", SLICE] + (["-c", "v5e-2x4"] if command == "compare" else [])
         done = run(command, *slices, option, value, option, other, workload, "-q")
         assert done.returncode == 0, (command, done.stderr)
