@@ -1,8 +1,7 @@
-"""Every example computes what the JAX function computes, after all passes.
+"""Every example computes what the JAX function computes: partitioned, and after all passes.
 
-XLA runs what tpusim makes of it: the executable form (`--emit executable`), fusions expanded,
-asynchronous pairs joined. Where that is wrong, the partitioned module says whether it was so before
-the passes; `--long` runs both.
+XLA runs what tpusim makes of it. After all passes means the executable form
+(`--emit executable`): fusions expanded, asynchronous pairs joined.
 """
 
 import pathlib
@@ -18,16 +17,8 @@ def test_gaps_are_of_examples():
     assert set(EXAMPLES) >= set(GAPS)
 
 
+# One example after the other, so that JAX computes each once.
+@pytest.mark.parametrize("stage", ["partitioned", "executable"])
 @pytest.mark.parametrize("name", compiled_examples.ON_EIGHT_DEVICES)
-def test_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
-    try:
-        compiled_examples.check(name, "executable", binary, tmp_path)
-    except AssertionError:
-        compiled_examples.check(name, "partitioned", binary, tmp_path)
-        raise
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", compiled_examples.ON_EIGHT_DEVICES)
-def test_partitioned_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
-    compiled_examples.check(name, "partitioned", binary, tmp_path)
+def test_equals_jax(name: str, stage: str, binary: str, tmp_path: pathlib.Path):
+    compiled_examples.check(name, stage, binary, tmp_path)
