@@ -297,8 +297,9 @@ const Json& CompilerFile() {
   return *json;
 }
 
-// Reads the values of the TPU compiler for a built-in chip: its own, else those of the chip that it
-// resembles, else those of all chips. "" stands for a chip that the compiler's file does not know.
+// Reads the values of the TPU compiler for a chip: those that its file gives for this chip by name,
+// else for the chip that this one is like ("like" in the file), else for all chips. A chip that the
+// file does not list, "" for one, has the values for all chips.
 absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
   const Json& json = CompilerFile();
   const std::string where = CompilerName() + ".json";

@@ -34,7 +34,8 @@ class Refinement {
   Refinement(const configs::Config& config, const isa::PodProgram& program,
              const Impairments& impairments);
 
-  // Returns colors by program and clock.
+  // Returns the colors before the first round: a device's program and clock, a host's number of
+  // chips; all chips have one color.
   Colors First() const;
   // The next color of each: its own, and the multiset of what it sees: to whom a device sends over
   // each route and over how many hops, who sends to it, its chip, and the loads of links under each
@@ -50,7 +51,7 @@ class Refinement {
 
   // The routes of each program.
   const std::vector<std::vector<int32_t>>& used() const { return used_; }
-  // Returns the colors of links, by LinkIndex.
+  // Returns the color of each link, by LinkIndex: links of one color have one rate.
   const std::vector<Color>& link_rates() const { return link_rates_; }
 
  private:

@@ -15,7 +15,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]
 # Blocks that are installations, whole builds, the proprietary compiler.
-MOST_NOT_RUN = 8
+MOST_NOT_RUN = 7
 
 
 def marks_of(path: pathlib.Path) -> list[pytest.MarkDecorator]:

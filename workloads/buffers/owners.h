@@ -32,8 +32,7 @@ struct Ownership {
   std::vector<std::string> owners;      // that there are
   std::vector<int32_t> of_buffer;       // index into `owners`
 };
-// Finds the owners of the buffers of a plan of this module, in time linear in the module. In time
-// linear in the module.
+// Finds the owners of the buffers of a plan of this module, in time linear in the module.
 Ownership FindOwners(const hlo::Module& module, const MemoryPlan& plan);
 
 }  // namespace tpusim::buffers

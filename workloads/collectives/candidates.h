@@ -62,8 +62,7 @@ using Wanted = std::function<bool(std::string_view family)>;
 inline bool Anything(std::string_view /*family*/) { return true; }
 
 // Returns all candidates that apply, in the fixed order that breaks ties; never empty if anything
-// is wanted. Families of as-all-reduce, which are never the fastest, are left out. Without those of
-// as-all-reduce, which are never the fastest.
+// is wanted. Families of as-all-reduce, which are never the fastest, are left out.
 std::vector<Algorithm> CandidatesFor(const configs::Config& config,
                                      const CollectiveRequest& request, const GroupForm& form,
                                      const Wanted& wanted = Anything);

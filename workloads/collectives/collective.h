@@ -31,7 +31,7 @@ std::vector<std::string> KindNames();  // of all
 struct GroupForm;
 
 // An emitter, a strategy and a number of colors as the compiler prints them:
-// "RotatedPincerEmitter", "StrategyRing", 1. Empty: nothing is stated. Empty: nothing is stated.
+// "RotatedPincerEmitter", "StrategyRing", 1. Empty: nothing is stated.
 struct StatedEmitter {
   std::string emitter, strategy;
   int colors = 0;

@@ -83,12 +83,13 @@ absl::StatusOr<passes::Pipeline> PipelineOf(const CompileOptions& options, bool 
 }
 
 // Takes the module of a program that came partitioned, with the mesh that it was partitioned for.
+// `result` has the workload.
 absl::Status TakePartitioned(hlo::ImportedWorkload& imported, CompileResult& result) {
-  for (const tpusim::MeshAxis& axis : imported.workload.mesh()) {
+  for (const tpusim::MeshAxis& axis : result.workload.mesh()) {
     result.mesh.axes.push_back({axis.name(), axis.size()});
   }
   if (result.mesh.axes.empty()) {
-    const int64_t partitions = PartitionsOf(imported);
+    const int64_t partitions = result.workload.num_partitions();
     ASSIGN_OR_RETURN(sharding::MeshTable table, sharding::FindMesh(*imported.module, partitions));
     result.mesh = std::move(table.mesh);
     if (partitions == 0) result.workload.set_num_partitions(result.mesh.size());
@@ -364,7 +365,6 @@ absl::StatusOr<PartitionedProgram> Session::Partition(NormalisedProgram program,
   const bool came_scheduled = program.came_scheduled;
   if (imported.partitioned) {
     RETURN_IF_ERROR(CheckNothingStated(options));
-    imported.workload = result.workload;
     RETURN_IF_ERROR(TakePartitioned(imported, result));
   } else {
     // Where partitions were for another mesh.
@@ -387,15 +387,6 @@ absl::StatusOr<PartitionedProgram> Session::Partition(NormalisedProgram program,
       caches_.Of(slice, options.algorithms));
   compilation->came_scheduled = came_scheduled;
   return PartitionedProgram(std::move(compilation));
-}
-
-absl::StatusOr<std::vector<int64_t>> PartitionedProgram::DevicesIn(
-    const configs::Config& slice) const {
-  ASSIGN_OR_RETURN(DevicePlacement placed,
-                   PlacePartitions(result().workload, result().mesh,
-                                   result().workload.num_partitions(), slice,
-                                   compilation_->options.device_order));
-  return std::move(placed.device_of_partition);
 }
 
 absl::StatusOr<SimplifiedProgram> PartitionedProgram::Simplify() && {

@@ -154,8 +154,6 @@ class SimplifiedProgram : public CompileStage {
 // The program of one device, before any pass, and the device that runs each partition.
 class PartitionedProgram : public CompileStage {
  public:
-  // Returns the devices of another slice that would run the partitions. Errors: as PlacePartitions.
-  absl::StatusOr<std::vector<int64_t>> DevicesIn(const configs::Config& slice) const;
   // Runs the passes before the one that begins kernels.
   absl::StatusOr<SimplifiedProgram> Simplify() &&;
 

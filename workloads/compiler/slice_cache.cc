@@ -44,6 +44,12 @@ cost::ChipCostModel::Found SliceCache::Costs(const std::vector<int64_t>& device_
   return {kernels_, decisions};
 }
 
+cost::ChipCostModel SliceCache::CostsLike(cost::ChipCostModel& costs,
+                                          const collectives::AlgorithmOverrides& overrides) {
+  return {target_, Costs(costs.collectives().device_of_partition(), overrides),
+          [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); }};
+}
+
 bool SliceCache::SchedulesAlike(const std::vector<int64_t>& here, SliceCache& slice,
                                 const std::vector<int64_t>& there) const {
   if (target::HasAsyncPermutes(target_) != target::HasAsyncPermutes(slice.target_)) return false;

@@ -34,6 +34,10 @@ class SliceCache {
   // same every time.
   cost::ChipCostModel::Found Costs(const std::vector<int64_t>& device_of_partition,
                                    const collectives::AlgorithmOverrides& overrides);
+  // Returns the cost model of this slice for the program that `costs` prices on another: with its
+  // devices and trip counts. `costs` must live as long; `overrides` as for Costs.
+  cost::ChipCostModel CostsLike(cost::ChipCostModel& costs,
+                                const collectives::AlgorithmOverrides& overrides);
 
   // Returns whether a program that runs on `here`, the only one that was compiled with this cache,
   // would be scheduled the same way on devices `there` of another slice of the same chip. `slice`

@@ -106,21 +106,6 @@ std::set<std::string> ProductsOfDevices(const sharding::NormalisedModule& normal
   return products;
 }
 
-// Returns Variant::read_seconds.
-std::vector<double> ReadSeconds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
-                                compiler::TripCounts& trips, double bytes_per_second) {
-  const std::vector<bool> whole =
-      WholeReads(module, [&](const Instruction& loop) { return trips(loop); });
-  std::vector<double> seconds;
-  for (size_t n = 0; n < whole.size(); ++n) {
-    const hlo::Shape& shape = module.entry()->parameters()[n]->shape();
-    seconds.push_back(whole[n] && !StartsOnHost(imported, n)
-                          ? static_cast<double>(shape.ByteSize().value()) / bytes_per_second
-                          : 0);
-  }
-  return seconds;
-}
-
 // Fills in what follows from the module of a variant.
 absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
                   const std::vector<std::string>& constrainable,
@@ -135,8 +120,11 @@ absl::Status Fill(const target::Target& target, compiler::TripCounts& trips,
   RETURN_IF_ERROR(passes::Simplify(*module, context).status());
   RETURN_IF_ERROR(passes::HoistInvariants(*module, context).status());
   module->Cleanup();
-  variant.read_seconds =
-      ReadSeconds(*module, imported, trips, target.chip().hbm.bytes_per_second.value());
+  const auto trips_of = [&](const Instruction& loop) { return trips(loop); };
+  for (const Bytes bytes : BytesRead(*module, imported.workload, trips_of)) {
+    variant.read_seconds.push_back(static_cast<double>(bytes.value()) /
+                                   target.chip().hbm.bytes_per_second.value());
+  }
   Products products(target, trips);
   RETURN_IF_ERROR(products.Add(*module->entry(), 1));
   variant.work.assign(variant.decisions.all.size(), 0);
@@ -196,12 +184,6 @@ std::vector<std::string> OptionsOf(const Variant& variant) {
   }
   if (variant.donated) words.emplace_back("--donate");
   return words;
-}
-
-bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument) {
-  const auto& memories = imported.workload.argument_memory_kinds();
-  const auto n = static_cast<int>(argument);
-  return n < memories.size() && hlo::IsHostMemoryKind(memories[n]);
 }
 
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,

@@ -62,9 +62,6 @@ struct Program {
   std::vector<Variant> variants;  // one at least
 };
 
-// Whether an argument is in host memory when the step begins.
-bool StartsOnHost(const hlo::ImportedWorkload& imported, size_t argument);
-
 // Errors: as ShardModule; a module that is partitioned already; a loop whose trip count is not
 // known.
 absl::StatusOr<Program> ProgramOf(hlo::ImportedWorkload imported, const configs::Config& config,

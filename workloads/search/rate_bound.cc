@@ -60,7 +60,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t variant,
   }
   for (size_t n = 0; n < program.variants[variant].decisions.arguments.size(); ++n) {
     const sharding::DecidedArgument& argument = program.variants[variant].decisions.arguments[n];
-    if (StartsOnHost(program.imported, n)) continue;
+    if (StartsOnHost(program.imported.workload, n)) continue;
     arguments[key_of(argument.decisions, {})] +=
         static_cast<double>(argument.shape.ByteSize().value());
   }

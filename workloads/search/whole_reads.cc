@@ -105,14 +105,29 @@ class Finder {
 
 }  // namespace
 
-std::vector<bool> WholeReads(
-    const hlo::Module& module,
-    const std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>& trips) {
+std::vector<bool> WholeReads(const hlo::Module& module, const LoopTrips& trips) {
   std::vector<bool> whole;
   for (Instruction* argument : module.entry()->parameters()) {
     whole.push_back(argument->shape().IsArray() && Finder(trips).IsRead(argument));
   }
   return whole;
+}
+
+bool StartsOnHost(const tpusim::Workload& workload, size_t argument) {
+  const auto& memories = workload.argument_memory_kinds();
+  const auto n = static_cast<int>(argument);
+  return n < memories.size() && hlo::IsHostMemoryKind(memories[n]);
+}
+
+std::vector<Bytes> BytesRead(const hlo::Module& module, const tpusim::Workload& workload,
+                             const LoopTrips& trips) {
+  const std::vector<bool> whole = WholeReads(module, trips);
+  std::vector<Bytes> read(whole.size(), Bytes(0));
+  for (size_t n = 0; n < whole.size(); ++n) {
+    if (!whole[n] || StartsOnHost(workload, n)) continue;
+    read[n] = module.entry()->parameters()[n]->shape().ByteSize();
+  }
+  return read;
 }
 
 }  // namespace tpusim::search

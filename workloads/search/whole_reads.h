@@ -7,19 +7,31 @@
 #ifndef TPUSIM_WORKLOADS_SEARCH_WHOLE_READS_H_
 #define TPUSIM_WORKLOADS_SEARCH_WHOLE_READS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/io/import.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::search {
 
-// Returns by argument whether it is read whole. `trips` returns how often a loop runs.
-std::vector<bool> WholeReads(
-    const hlo::Module& module,
-    const std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>& trips);
+// Returns how often a loop runs.
+using LoopTrips = std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>;
+
+// Returns by argument whether it is read whole.
+std::vector<bool> WholeReads(const hlo::Module& module, const LoopTrips& trips);
+
+// Returns whether an argument is in host memory when the step begins.
+bool StartsOnHost(const tpusim::Workload& workload, size_t argument);
+
+// Returns by argument the bytes that the step reads from HBM for certain: all of an argument that
+// begins there and is read whole, 0 of others.
+std::vector<Bytes> BytesRead(const hlo::Module& module, const tpusim::Workload& workload,
+                             const LoopTrips& trips);
 
 }  // namespace tpusim::search
 

@@ -163,7 +163,8 @@ TEST(CompilerChoiceTest, AChipThatIsLikeNoneGetsTheFastest) {
   }
 }
 
-// Rings go axis by axis, with as many colors as axes, where no choice is printed.
+// An off-loaded collective, whose algorithm the compiler does not print, takes one axis after the
+// other, with as many colors as it has axes.
 TEST(CompilerChoiceTest, WhatIsOffLoadedGoesAxisByAxis) {
   const configs::Config v7x = Slice("v7x-4x4x4");
   const auto algorithm = [&](CollectiveKind kind, const std::vector<int>& axes) {

@@ -95,5 +95,27 @@ ENTRY main {
   EXPECT_THAT(Read(loop, 0), ElementsAre(false, false, false, false, false));
 }
 
+// 8 x 16 floats that are multiplied; the same from host memory; a table that is looked up.
+TEST(WholeReads, BytesAreOfWhatBeginsInHbm) {
+  const auto parsed = hlo::ParseHloText(R"(HloModule reads
+ENTRY main {
+  x = f32[8,16]{1,0} parameter(0)
+  w = f32[8,16]{1,0} parameter(1)
+  table = f32[64,8]{1,0} parameter(2)
+  at = s32[8,1]{1,0} constant({{1},{2},{3},{4},{5},{6},{7},{8}})
+  y = f32[8,8]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  rows = f32[8,8]{1,0} gather(table, at), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,8}
+  ROOT sum = f32[8,8]{1,0} add(y, rows)
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  tpusim::Workload workload;
+  for (const char* kind : {"device", "pinned_host", "device"}) {
+    workload.add_argument_memory_kinds(kind);
+  }
+  const auto once = [](const hlo::Instruction&) -> absl::StatusOr<int64_t> { return 1; };
+  EXPECT_THAT(BytesRead(*parsed->module, workload, once),
+              ElementsAre(Bytes(8 * 16 * 4), Bytes(0), Bytes(0)));
+}
+
 }  // namespace
 }  // namespace tpusim::search

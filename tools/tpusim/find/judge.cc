@@ -38,16 +38,10 @@ void Judge::Know(const std::string& identity, Verdict verdict) {
 template <typename Bound>
 absl::StatusOr<Picoseconds> Judge::OnMachine(Bound bound, const hlo::Module& module,
                                              cost::ChipCostModel& costs, const Trial& trial) {
-  compiler::SliceCaches& caches = session_.caches();
   const collectives::AlgorithmOverrides& algorithms = trial.options.algorithms;
-  if (!trial.machine.compiled_for) {
-    return bound(module, caches.Of(trial.machine.config, algorithms).target(), costs);
-  }
-  compiler::SliceCache& machine = caches.Of(trial.machine.config, algorithms);
-  cost::ChipCostModel of_machine(
-      machine.target(),
-      machine.Costs(costs.collectives().device_of_partition(), algorithms),
-      [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
+  compiler::SliceCache& machine = session_.caches().Of(trial.machine.config, algorithms);
+  if (!trial.machine.compiled_for) return bound(module, machine.target(), costs);
+  cost::ChipCostModel of_machine = machine.CostsLike(costs, algorithms);
   return bound(module, machine.target(), of_machine);
 }
 

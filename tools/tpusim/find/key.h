@@ -21,9 +21,9 @@
 
 namespace tpusim::tools {
 
-// Returns a digest of the program that runs, as it lies on the disk: two builds have one only if
-// they are the same, bytes for bytes. A version says less: nobody counts it up with every change.
-// Error: it cannot be read.
+// Returns a digest of the tpusim binary that runs. Builds of one digest are byte for byte the same;
+// builds of one version need not be, as the version changes with releases only. Error: the binary
+// cannot be read.
 absl::StatusOr<std::string> BuildId();
 
 // Returns the question about the program of a file, as "step on v5e-4x2, " and digests. Error: the

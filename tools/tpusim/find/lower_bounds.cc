@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -9,29 +10,27 @@
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "workloads/compiler/session.h"
 #include "workloads/search/compiled_bound.h"
-#include "workloads/search/program.h"
 #include "workloads/search/whole_reads.h"
 
 namespace tpusim::tools {
 namespace {
 
-// Fills in what the simplified module of one device tells, on the machine that runs it.
-absl::Status FillBounds(const hlo::Module& module, const hlo::ImportedWorkload& imported,
-                        const target::Target& machine, cost::ChipCostModel& costs,
-                        LowerBounds& bounds) {
+// Fills in what the simplified program of one device tells, on the machine that runs it.
+absl::Status FillBounds(const compiler::SimplifiedProgram& program, const target::Target& machine,
+                        cost::ChipCostModel& costs, LowerBounds& bounds) {
+  const hlo::Module& module = program.module();
+  const tpusim::Workload& workload = program.result().workload;
   ASSIGN_OR_RETURN(bounds.schedule, search::SimplifiedBound(module, machine, costs));
-  const std::vector<bool> whole = search::WholeReads(
-      module, [&](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
-  Bytes read(0);
-  for (size_t n = 0; n < whole.size(); ++n) {
-    if (search::StartsOnHost(imported, n)) continue;
-    const Bytes bytes = module.entry()->parameters()[n]->shape().ByteSize();
-    bounds.arguments += bytes;
-    if (whole[n]) read += bytes;
-  }
+  const std::vector<Bytes> read = search::BytesRead(
+      module, workload, [&](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
   const double seconds =
-      static_cast<double>(read.value()) / machine.chip().hbm.bytes_per_second.value();
+      static_cast<double>(std::accumulate(read.begin(), read.end(), Bytes(0)).value()) /
+      machine.chip().hbm.bytes_per_second.value();
   bounds.reads = Picoseconds(static_cast<int64_t>(std::floor(seconds * 1e12)));
+  for (size_t n = 0; n < read.size(); ++n) {
+    if (search::StartsOnHost(workload, n)) continue;
+    bounds.arguments += module.entry()->parameters()[n]->shape().ByteSize();
+  }
   return absl::OkStatus();
 }
 
@@ -43,7 +42,6 @@ absl::StatusOr<LowerBounds> LowerBoundsOf(const std::string& workload, const std
     return UserError("--emit bounds: the bounds are of the default passes: leave --passes out");
   }
   ASSIGN_OR_RETURN(const Source source, SourceOf(workload));
-  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, source.import());
   const compiler::CompileOptions options = CompileOptionsOf(flags);
   compiler::Session session;
   LowerBounds bounds;
@@ -53,13 +51,8 @@ absl::StatusOr<LowerBounds> LowerBoundsOf(const std::string& workload, const std
     bounds.chips = on.config.topology.chips();
     bounds.usable = machine.target().Usable(hlo::kHbmSpace);
     ASSIGN_OR_RETURN(auto simplified, std::move(partitioned).Simplify());
-    cost::ChipCostModel& costs = simplified.costs();
-    cost::ChipCostModel on_machine(
-        machine.target(),
-        machine.Costs(costs.collectives().device_of_partition(), options.algorithms),
-        [&costs](const hlo::Instruction& loop) { return costs.TripsOf(loop); });
-    RETURN_IF_ERROR(
-        FillBounds(simplified.module(), imported, machine.target(), on_machine, bounds));
+    cost::ChipCostModel costs = machine.CostsLike(simplified.costs(), options.algorithms);
+    RETURN_IF_ERROR(FillBounds(simplified, machine.target(), costs, bounds));
     return std::move(simplified).Take();
   };
   RETURN_IF_ERROR(Prepare(source, config, flags, options, session, simplify).status());

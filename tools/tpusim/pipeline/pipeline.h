@@ -85,10 +85,10 @@ struct Opened {
 absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
                             const ProgramFlags& flags);
 
-// The stages behind partitioning, as far as they are asked for.
+// Runs the stages after partitioning, up to the one that a command needs.
 using RunStages = std::function<absl::StatusOr<compiler::CompileResult>(
     compiler::PartitionedProgram partitioned, const Machine& machine)>;
-// Returns those until `last`, which nobody looks at.
+// Returns a function that runs the stages up to `last`.
 RunStages Until(compiler::Stage last);
 
 // Compiles for a machine in `session`. A pass that breaks an invariant leaves the module behind
