@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -47,11 +48,11 @@ def test_warnings_have_the_users_own_lines(workload: pathlib.Path):
     ).stdout
     (warning,) = (row for row in summary.splitlines() if row.startswith("warning"))
     assert line_with("self.embed(tokens)") in warning
-    assert "loses the sharding [{fsdp}, {}, {}] of its operand" in warning
+    assert "is resharded: `fsdp` shards dim 0 of" in warning
     report = tpusim.run(workload)
     first = report["warnings"][0]
-    assert "which is from argument tokens; of the result it splits dimension 2" in first
-    assert "which is from argument state['embed']['embedding']" in first
+    assert re.search(r" \(from argument tokens\) but dim 2 of \S+ \(from argument state", first)
+    assert "(from argument state['embed']['embedding']" in first
     gathers = [site for site in report["reshard_sites"] if site["kind"] == "all-gather"]
     assert any(site["source"].endswith(line_with("self.down(j")) for site in gathers)
     # Two layers are two places of one site; 8 x 2,048 positions of 1,024 bf16.

@@ -50,7 +50,7 @@ def test_scattered_pairs(run, report_of, train_step):
     answer = advice(run, train_step, "--device-order", SCATTERED)
     first = next(v for v in answer["variants"] if v["kind"] == "device order")
     assert first["change"] < -0.2
-    assert "the pairs of `model` are" in first["why"]
+    assert "`model` neighbours: " in first["why"]
     # What is claimed is what a run has.
     base = report_of(train_step, "--device-order", SCATTERED)
     assert answer["step_time_ns"] == base["step_time_ns"]

@@ -13,7 +13,7 @@ PSUM = example("psum")
 
 @pytest.fixture
 def report(run, tmp_path: pathlib.Path) -> dict:
-    """Of a step of 14.16 us with a peak of 512 KiB, in r.json."""
+    """Writes the report of a step of 14.16 us with a peak of 512 KiB to r.json."""
     assert run(PSUM, "--config", SLICE, "--report", "r.json", "--quiet").returncode == 0
     return json.loads((tmp_path / "r.json").read_text())
 
@@ -84,7 +84,7 @@ def test_reports_of_other_versions(run, report: dict, tmp_path: pathlib.Path):
 
 
 def test_several_steps(run, tmp_path: pathlib.Path):
-    """Of a comparison, and a file to compare with."""
+    """Checks a comparison of several steps against a file."""
     both = ("compare", PSUM, example("all_gather"), "--report", "both.json", "--quiet")
     assert run(*both).returncode == 0
     assert run("check", "both.json", "--write-baseline", "steps.json").returncode == 0
@@ -143,7 +143,9 @@ def test_bad_files(rejects, report: dict, tmp_path: pathlib.Path):
     for text in ('"step_time_ns": "1"', '"step_time_ns": 1', '"step_time_ns": 1, "workload": 2'):
         (tmp_path / "bad.json").write_text(f'{{"schema": "tpusim.report/1", {text}}}')
         assert "bad.json: no report of" in rejects("check", "bad.json", *limit)
-    assert "psum on v5e-4x2 is there more than once" in rejects("check", "r.json", "r.json", *limit)
+    assert 'two reports have the name "psum on v5e-4x2"' in rejects(
+        "check", "r.json", "r.json", *limit
+    )
     assert "is the report itself" in rejects("check", "r.json", "--write-baseline", "r.json")
 
 

@@ -218,7 +218,7 @@ std::string ToString(const Program& program, const Space& space, const Candidate
     const OpenConflict& conflict = space.conflicts()[c];
     const bool first = candidate.conflicts[c] == ConflictResolution::kFirst;
     parts.push_back(fmt::format(
-        "{} before {}",
+        "constraint: {} keeps its axes where it meets {}",
         space.Decision(static_cast<size_t>(first ? conflict.first : conflict.second)).name,
         space.Decision(static_cast<size_t>(first ? conflict.second : conflict.first)).name));
   }

@@ -102,24 +102,24 @@ std::string ReshardSites::Why(const Moved& moved, const Sharding& from, const Sh
   const std::vector<Sharding>& results = in_.shardings.at(moved.user).leaves;
   std::vector<std::string> reasons;
   const auto says = [](const std::string& origin) {
-    return origin.empty() ? "" : ", which is from " + origin;
+    return origin.empty() ? "" : fmt::format(" (from {})", origin);
   };
   for (const sharding::DimSharding& dim : from.dims) {
     for (const AxisRef& axis : dim.axes) {
       const int64_t before = DimensionOf(from, axis.axis), after = DimensionOf(to, axis.axis);
       if (before == after) continue;
       const std::string& name = in_.mesh.axes[axis.axis].name;
-      std::string text = fmt::format("{} splits its dimension {}{}", name, before,
-                                     says(OriginOf(moved.value, axis.axis)));
+      std::string text = fmt::format("`{}` shards dim {} of {}{}", name, before,
+                                     moved.value->name(), says(OriginOf(moved.value, axis.axis)));
       // An op may have no result but an empty tuple.
       const int64_t of_result = results.empty() ? -1 : DimensionOf(results[0], axis.axis);
       if (moved.value != moved.user && of_result >= 0) {
-        text += fmt::format("; of the result it splits dimension {}{}", of_result,
+        text += fmt::format(" but dim {} of {}{}", of_result, moved.user->name(),
                             says(OriginOf(moved.user, axis.axis)));
       } else if (after >= 0) {
-        text += fmt::format("; it is needed with {} on dimension {}", name, after);
+        text += fmt::format(" but is needed on dim {}", after);
       } else {
-        text += "; it is needed whole";
+        text += " but the whole dimension is needed";
       }
       reasons.push_back(std::move(text));
     }

@@ -43,7 +43,7 @@ const panels = (() => {
     const groups = [...new Set(p.points.map((d) => d.group).filter(Boolean))];
     const hue = colors.group(groups);
     draw.legend(into, groups.map((name) => ({name, color: hue(name)})));
-    const {chart, width, tell} = draw.beside(into, 'A click at a mark tells what it is.');
+    const {chart, width, tell} = draw.beside(into, 'Click a mark for details.');
     const margin = {top: 24, right: 14, bottom: 44, left: 84};
     const height = Math.max(300, Math.min(520, width * 0.6));
     const svg = chart.append('svg').attr('width', width).attr('height', height).attr('role', 'group')

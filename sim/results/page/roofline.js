@@ -13,7 +13,7 @@ const roofline = (() => {
       return;
     }
     draw.legend(section, colors.key(ops.map((o) => o.category)));
-    const {chart, width, tell, more} = draw.beside(section, 'A click at a circle tells what it is.');
+    const {chart, width, tell, more} = draw.beside(section, 'Click a circle for details.');
     const x = (o) => o.flops / o.hbm_bytes;
     const y = (o) => o.flops / (o.total_ns * 1e-9);
     const peak = r.peak_flops_per_second, rate = r.hbm_bytes_per_second, ridge = peak / rate;

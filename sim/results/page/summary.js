@@ -16,7 +16,7 @@ const summary = (() => {
     ];
   }
 
-  // What passes the time on the critical path, the most first.
+  // The critical path by resource, the largest part first.
   const pathNames = {mxu: 'MXU', vpu: 'VPU', hbm: 'HBM', ici: 'ICI', dcn: 'DCN', host: 'PCIe',
                      latency: 'latency'};
   function path(report) {
@@ -68,16 +68,17 @@ const summary = (() => {
       {name: 'work', text: units.flops(r.flops), small: 'per device', id: 'flops'},
       {name: 'slice', text: r.config,
        small: `${units.count(r.chips)} chips, ${units.count(r.devices)} devices; ` +
-              `${units.count(r.chip_classes)} simulated apart`, id: 'slice'},
+              `${units.count(r.chip_classes)} simulated` +
+              (r.chip_classes < r.chips ? ' (the others are alike)' : ''), id: 'slice'},
     ]);
     const told = (name, list, text) => {
       section.append('h3').text(name);
       draw.legend(section, list.map((p) => ({name: `${p.name} ${text(p)}`, color: p.color})));
       draw.bar(section, list, r.step_time_ns || 1, true);
     };
-    told('What the critical device does', split, (p) => `${units.time(p.value)} (${share(p.value)})`);
+    told('Critical device, by activity', split, (p) => `${units.time(p.value)} (${share(p.value)})`);
     if (critical.length) {
-      told('What passes the time on the critical path', critical,
+      told('Critical path, by resource', critical,
         (p) => `${units.time(p.value)} (${p.share})`);
     }
   }

@@ -1,11 +1,11 @@
-// Tables: columns as wide as what is in them, bars in the room that is left, a click at a head
+// Tables: columns as wide as what is in them, bars in the room that is left, a click on a head
 // sorts. Long ones can be filtered.
 //
 //   columns: [{name, unit, value: row => ..., small: row => what stands below it in small letters,
 //              color: row => of a swatch before it, widest: in characters,
 //              cell: (td, row) => ..., sort: row => ...}]
 //   options: label, most (rows shown at first), key (keeps the filter in the address),
-//            inside (row => rows that it stands for), open (row => what a click at it does, or null)
+//            inside (row => rows that it stands for), open (row => what a click on it does, or null)
 const table = (() => {
   const isText = (c) => !c.unit || c.unit === 'text';
   // Characters of a column of texts: longer ones are broken, short ones are not.

@@ -91,7 +91,7 @@ const timeline = (() => {
     return lines.filter(Boolean).join('\n');
   }
 
-  // What a click at a slice tells, beside the chart.
+  // Shows the details of a clicked slice beside the chart.
   function tellOf(d, run) {
     const s = d.slice, o = s.op || {};
     if (d.count > 1) {
@@ -131,7 +131,7 @@ const timeline = (() => {
     const categories = colors.key(data.ops.map((o) => o.category));
     const bar = section.append('div').attr('class', 'choices');
     draw.legend(section, categories);
-    const {chart, width, tell, more} = draw.beside(section, 'A click at a slice tells what it is.');
+    const {chart, width, tell, more} = draw.beside(section, 'Click a slice for details.');
     const state = {all, data, run, chart, width, tell, more, bar, folded: new Set(), everything: false,
                    selected: address.get('slice')};
     // Where the step is seen, after folding and from one visit to the next.

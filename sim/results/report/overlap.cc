@@ -39,9 +39,9 @@ std::vector<OverlapReport> ReasonsOf(const isa::CollectiveInfo& collective,
   std::vector<OverlapReport> reasons = {
       {std::string(kReasonNames[static_cast<size_t>(collective.reason)]), totals.waited,
        collective.reason_text},
-      {"transfer", totals.behind, "the main stream waits for another transfer"},
+      {"transfer", totals.behind, "the TensorCore is blocked on a different transfer"},
       {"operation", totals.exposed - totals.waited - totals.behind,
-       "the operation beside it waits for its windows, or is being launched"}};
+       "the overlapping kernel is itself waiting for HBM, or starting"}};
   std::erase_if(reasons, [](const OverlapReport& r) { return r.time == Picoseconds(0); });
   std::ranges::stable_sort(reasons, std::greater<>(), &OverlapReport::time);
   return reasons;

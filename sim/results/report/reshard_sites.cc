@@ -23,7 +23,7 @@ std::string Advice(const isa::ReshardSite& site) {
   if (site.constraints.empty()) return "";
   const std::string& text = site.constraints[0].text;
   if (text.size() > kReadableConstraint) return "; `tpusim advise` tries constraints on it";
-  return fmt::format("; to try: --constrain \"{}\" (tpusim advise)", text);
+  return fmt::format("; try --constrain \"{}\" (tpusim advise)", text);
 }
 
 std::string Place(const isa::ReshardSite& site) {
@@ -40,9 +40,8 @@ std::string MovedText(const ReshardSiteReport& r, double share) {
 }
 
 std::string LostText(const isa::ReshardSite& site) {
-  return fmt::format("{}: {} ({}) loses the sharding {} of its operand {} {}: {}{}", Place(site),
-                     site.user, BytesText(site.lost_by), site.from, site.value, site.shape,
-                     site.why, Advice(site));
+  return fmt::format("{}: {} ({}) is resharded: {}{}", Place(site), site.user,
+                     BytesText(site.lost_by), site.why, Advice(site));
 }
 
 }  // namespace

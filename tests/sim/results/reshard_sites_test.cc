@@ -21,7 +21,7 @@ isa::ReshardSite Site(const std::string& user, int64_t whole, int64_t lost_by) {
   site.shape = "bf16[1000,1000]";
   site.from = "[{x}, {}]";
   site.to = "[{}, {}]";
-  site.why = "x splits its dimension 0";
+  site.why = "`x` shards dim 0 of act";
   site.whole = Bytes(whole);
   site.lost_by = Bytes(lost_by);
   site.places = 2;
@@ -55,7 +55,7 @@ TEST(ReshardSitesTest, AreInTheReportAndComeBack) {
   ASSERT_TRUE(again.ok()) << again.status();
   ASSERT_EQ(again->reshard_sites.size(), 1u);
   const ReshardSiteReport& site = again->reshard_sites[0];
-  EXPECT_EQ(site.site.why, "x splits its dimension 0");
+  EXPECT_EQ(site.site.why, "`x` shards dim 0 of act");
   EXPECT_EQ(site.site.whole, Bytes(2'000'000));
   EXPECT_EQ(site.site.places, 2);
   EXPECT_EQ(site.exposed, Microseconds(20));
@@ -71,8 +71,8 @@ TEST(ReshardWarningsTest, SayWhereHowMuchWhyAndWhatToTry) {
   EXPECT_THAT(
       ReshardWarnings({site}, Microseconds(20), Microseconds(100)),
       ElementsAre("model.py:7: all-gather of act bf16[1000,1000] (1.907 MiB) from [{x}, {}] "
-                  "to [{}, {}] for dot.1 and 1 more, 20.00 us exposed (20.0% of the step): x "
-                  "splits its dimension 0; to try: --constrain \"dot.1=P('x', None)\" "
+                  "to [{}, {}] for dot.1 and 1 more, 20.00 us exposed (20.0% of the step): "
+                  "`x` shards dim 0 of act; try --constrain \"dot.1=P('x', None)\" "
                   "(tpusim advise)"));
   // 20 us of 10 ms are 0.2 %.
   EXPECT_TRUE(ReshardWarnings({site}, Microseconds(20), Microseconds(10'000)).empty());
@@ -84,8 +84,8 @@ TEST(ReshardWarningsTest, WhatLosesAShardingMattersWhereTheStepWaits) {
   EXPECT_TRUE(ReshardWarnings({site}, Microseconds(9), Microseconds(100)).empty());
   EXPECT_THAT(
       ReshardWarnings({site}, Microseconds(10), Microseconds(100)),
-      ElementsAre(HasSubstr("model.py:7: gather.1 (1.907 MiB) loses the sharding [{x}, {}] of "
-                            "its operand act")));
+      ElementsAre(HasSubstr(
+          "model.py:7: gather.1 (1.907 MiB) is resharded: `x` shards dim 0 of act")));
 }
 
 TEST(SitesThatMatterTest, InTurnByLossInTheProgramsOrderAndByTime) {

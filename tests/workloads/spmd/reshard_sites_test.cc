@@ -17,7 +17,7 @@ using hlo::Instruction;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What the partitioner makes of HLO text over the mesh x=4, y=2.
+// Returns what the partitioner makes of HLO text over the mesh x=4, y=2.
 PartitionResult Partitioned(const std::string& body) {
   const std::string text =
       R"(HloModule m, frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"x\"=4, \"y\"=2]>}"}
@@ -76,8 +76,8 @@ TEST(ReshardSites, AWholeBatchThatIsGathered) {
   EXPECT_EQ(site.lost_by, Bytes(64 * 128 * 4));   // its rows are not split any more
   EXPECT_EQ(site.bytes, Bytes(3 * 16 * 32 * 4));  // three other shards of 16 rows
   EXPECT_EQ(site.places, 1);
-  EXPECT_THAT(site.why, HasSubstr("x splits its dimension 0, which is from argument batch"));
-  EXPECT_THAT(site.why, HasSubstr("of the result it splits dimension 1"));
+  EXPECT_THAT(site.why, HasSubstr("`x` shards dim 0 of act (from argument batch)"));
+  EXPECT_THAT(site.why, HasSubstr(" but dim 1 of dot"));
   EXPECT_THAT(Constraints(site), ElementsAre("dot=P('x', None)", "act=P(None, None)"));
   EXPECT_TRUE(site.constraints[0].of_result);
 }

@@ -198,9 +198,9 @@ class VariantCollector {
       if (ratio <= most) continue;
       most = ratio;
       text = mesh_[axis].size == 2
-                 ? fmt::format("the pairs of `{}` are {} apart now, {} then", mesh_[axis].name,
+                 ? fmt::format("`{}` neighbours: {} now, {} with this order", mesh_[axis].name,
                                Hops(now), Number(then))
-                 : fmt::format("members along `{}` are {} apart on average now, {} then",
+                 : fmt::format("`{}` members: {} apart on average now, {} with this order",
                                mesh_[axis].name, Hops(now), Number(then));
     }
     return text;
@@ -342,7 +342,7 @@ std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteRepo
     }
   }
   if (firsts.size() > 1) {
-    add(fmt::format("constrain all {} places, each the first way", firsts.size()), "", firsts);
+    add(fmt::format("constrain all {} places at once", firsts.size()), "", firsts);
   }
   return variants;
 }

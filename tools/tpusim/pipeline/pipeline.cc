@@ -28,9 +28,6 @@
 namespace tpusim::tools {
 namespace {
 
-constexpr Reason kNamedInWorkload{
-    "config.named-in-workload", Action::kAssumed,
-    "slice {subject}: the one named in the workload, as --config is not given"};
 constexpr Reason kUnusedOption{"option.no-effect", Action::kWarned, "{sentence}"};
 
 }  // namespace
@@ -322,10 +319,6 @@ absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config
                   outside_of_passes);
   if (prepared.compiled.program.devices() == 0) return prepared;  // it was not lowered
 
-  if (config.empty()) {
-    std::vector<Record>& records = prepared.compiled.program.info.records;
-    records.insert(records.begin(), {"config", &kNamedInWorkload, prepared.config.name, {}});
-  }
   RETURN_IF_ERROR(WarnOfUnused(source, machine, flags, options, prepared.compiled));
   // The simulation and its trace take the memory.
   prepared.compiled.module.reset();

@@ -55,16 +55,16 @@ std::string Count(double count) {
 // Returns the fates of choices, each with its count.
 std::vector<std::pair<std::string, double>> Fates(const search::Tally& t) {
   return {
-      {"not possible: an argument would have an axis twice", t.impossible},
-      {"excluded by memory: the arguments alone do not fit", t.memory},
-      {"excluded by rates: products, or reading arguments, take as long as is looked for", t.rates},
+      {"invalid: one mesh axis on two dimensions of an argument", t.impossible},
+      {"ruled out: the arguments alone do not fit in memory", t.memory},
+      {"ruled out: matmul or HBM time alone exceeds the best step", t.rates},
       {"compiled", t.judged},
-      {"not looked at", t.waiting}};
+      {"not examined", t.waiting}};
 }
 // Returns the fates of candidates that were compiled, each with every resolution of its conflicts.
 std::vector<std::pair<std::string, double>> FatesOfCompiled(const search::Tally& t) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
-  return {{"excluded when compiled: no schedule is shorter than the best step", number(t.bounded)},
+  return {{"ruled out when compiled: no schedule is shorter than the best step", number(t.bounded)},
           {"equal to another program on the same devices", number(t.equal)},
           {"do not fit", number(t.too_large)},
           {"refused by the compiler", number(t.refused)},
@@ -127,15 +127,18 @@ std::vector<std::pair<std::string, std::string>> LinesOfLeftOut(const FindProble
 // Returns what is certain, and the dimensions that it does not cover.
 std::string Certificate(const SliceAnswer& answer) {
   const FindOutcome& outcome = answer.outcome;
+  std::string_view name = "certified";
   std::string text = "nothing in this space is shorter";
   if (outcome.gap() > 0) {
-    text = fmt::format("nothing in this space is more than {} shorter (bound {}){}",
-                       Percent(outcome.gap()), results::TimeText(outcome.lower_bound),
+    name = "lower bound";
+    text = fmt::format("{}: the optimum lies between this and {} (up to {} shorter){}",
+                       results::TimeText(outcome.lower_bound),
+                       results::TimeText(*outcome.shortest()), Percent(outcome.gap()),
                        outcome.stopped ? "; stopped by --seconds" : "");
   }
   const auto lines = LinesOfLeftOut(*answer.problem);
-  if (lines.empty()) return Line("certified", text);
-  text = Line("certified", text + ", but for what has few bytes (--fix decides it)");
+  if (lines.empty()) return Line(name, text);
+  text = Line(name, text + ", except for dimensions of few bytes (--fix decides them)");
   for (const auto& [name, what] : lines) text += Line(name, what);
   return text;
 }
@@ -149,12 +152,12 @@ std::string NothingFound(const SliceAnswer& answer) {
     return fmt::format("nothing fits: the least that was seen needs {} of {} usable HBM",
                        results::BytesText(*outcome.smallest_too_large), results::BytesText(usable));
   }
-  if (!outcome.refused.empty()) return "nothing is possible: " + outcome.refused;
+  if (!outcome.refused.empty()) return "no valid choice: " + outcome.refused;
   if (outcome.tally.bounded > 0 && !outcome.stopped) {
     return "nothing was simulated to its end: all take more instructions than --max-events";
   }
-  return outcome.stopped ? "nothing was simulated before --seconds were over"
-                         : "nothing is possible: every choice has an axis twice in an argument";
+  if (outcome.stopped) return "nothing was simulated before --seconds were over";
+  return "no valid choice: each has one mesh axis on two dimensions of an argument";
 }
 
 std::string ToText(const SliceAnswer& answer, const AnswerOptions& options) {
@@ -338,7 +341,8 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   if (!outcome.found.empty()) {
     figure("step time", results::TimeText(outcome.found[0].verdict.step));
     figure("peak HBM", results::BytesText(outcome.found[0].verdict.peak));
-    figure("may be shorter by", Percent(outcome.gap()));
+    figure("not ruled out",
+           outcome.gap() > 0 ? fmt::format("up to {} shorter", Percent(outcome.gap())) : "nothing");
     if (options.price) {
       figure(fmt::format("price of {:.0f} steps", kSteps),
              fmt::format("{:.4g}",
@@ -351,7 +355,7 @@ Json TabOf(const SliceAnswer& answer, const AnswerOptions& options) {
   for (const auto& [name, what] : LinesOfLeftOut(problem)) left_out.push_back(name + " " + what);
   if (!left_out.empty()) {
     panels.push_back({{"kind", "text"},
-                      {"title", "no choices, for their few bytes: other splits are not covered"},
+                      {"title", "not searched, for their few bytes"},
                       {"lines", left_out}});
   }
   if (outcome.found.empty()) {

@@ -94,7 +94,7 @@ class Advice {
     const auto of_chip = [](const VariantRow& row) { return row.variant->kind == kOfTheChip; };
     for (const VariantRow& row : rows_) {
       if (!of_chip(row) || !shorter(row)) continue;
-      text += fmt::format("{:<14} most by what {} would change: {}\n", "bound", row.variant->name,
+      text += fmt::format("{:<14} to {}: {}\n", "most sensitive", row.variant->name,
                           ChangeText(row.step));
       break;
     }

@@ -277,12 +277,13 @@ std::string BaselineJson(std::vector<ReportedStep> steps) {
   return text + "\n]}\n";
 }
 
-// Error: two steps of one name; which of them is meant is not known.
+// Error: two steps have one name.
 absl::Status CheckUnique(const std::vector<ReportedStep>& steps, const std::string& where) {
   std::map<std::pair<std::string, std::string>, int> seen;
   for (const ReportedStep& step : steps) {
     if (++seen[step.key()] > 1) {
-      return UserError(fmt::format("{}: {} is there more than once", where, step.name()));
+      return UserError(fmt::format("{}: two reports have the name \"{}\"; names must be unique",
+                                   where, step.name()));
     }
   }
   return absl::OkStatus();

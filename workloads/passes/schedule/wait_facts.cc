@@ -31,16 +31,16 @@ struct End {
   const Instruction* by = nullptr;  // what it is tight to; null: an end of the computation
 };
 
-std::string_view PluralOf(cost::TransferKind kind) {
+std::string_view NameOf(cost::TransferKind kind) {
   switch (kind) {
     case cost::kPermute:
-      return "collective-permutes";
+      return "collective-permute";
     case cost::kGather:
-      return "asynchronous all-gathers";
+      return "asynchronous all-gather";
     case cost::kOffLoaded:
-      return "off-loaded collectives";
+      return "off-loaded collective";
     default:
-      return "copies";
+      return "copy";
   }
 }
 
@@ -147,7 +147,7 @@ class Waits {
     if (!first.tight || !last.tight) {
       const cost::TransferKind kind = cost::KindOf(*order_[start]);
       return {WaitReason::kResource,
-              fmt::format("no more than {} {} may be in flight", limits_[kind], PluralOf(kind))};
+              fmt::format("{} limit: {} in flight", NameOf(kind), limits_[kind])};
     }
     const std::string made = first.by == nullptr
                                  ? "it starts where the computation does"

@@ -12,7 +12,7 @@ using isa::WaitReason;
 
 class WaitFactsTest : public ::testing::Test {
  protected:
-  // Of the collective of this name.
+  // Returns the fact of the collective of this name.
   WaitFact FactOf(std::string_view body, const std::string& name,
                   const std::string& slice = "v5e-2x2") {
     config_ = configs::LoadConfig(slice, {}).value();
@@ -79,10 +79,10 @@ TEST_F(WaitFactsTest, ALimitInFlightIsAResource) {
   ROOT t = (f32[256,512], f32[64,512]) tuple(z, x))",
                                "s1");
   EXPECT_EQ(fact.reason, WaitReason::kResource);
-  EXPECT_EQ(fact.text, "no more than 1 asynchronous all-gathers may be in flight");
+  EXPECT_EQ(fact.text, "asynchronous all-gather limit: 1 in flight");
 }
 
-// What is behind the done is the start of the next transfer, which needs it.
+// The operation behind the done is the start of the next transfer, which needs it.
 TEST_F(WaitFactsTest, AChainOfTransfersIsADependency) {
   const WaitFact fact = FactOf(R"(
   p = f32[64,512] parameter(0)
