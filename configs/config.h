@@ -6,6 +6,9 @@
 // 1.6e12}}}; its path is relative to the file that names it. Chip files are embedded in the binary,
 // so that an installed tpusim needs no data folder. A default for a missing value was rejected: a
 // chip file without a value, its unit or its source does not load.
+//
+// The room answers what a slice is, down to each figure and its source; `LoadConfig` is its entry
+// point.
 #ifndef TPUSIM_CONFIGS_CONFIG_H_
 #define TPUSIM_CONFIGS_CONFIG_H_
 

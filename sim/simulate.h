@@ -11,6 +11,11 @@
 // the finest level for which that is enough. The step is that of the last simulation. How far off
 // it may be follows from how far it is from the one before, and from how much of the time of
 // transfers others on the same links took.
+//
+// The room answers what happens when a program runs on a slice; `Simulate` is its entry point.
+// Beginning with exact classes and giving up after a number of instructions was tried and rejected:
+// seconds were thrown away before an approximation that takes a fraction of one, and its error bar
+// was far too wide.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 

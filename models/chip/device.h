@@ -6,7 +6,7 @@
 // the names of all but the first carry their number: `pod.chip3.mxu1`. Nothing ticks: a module
 // sleeps until a timer, a flow or another module wakes it. Modules know each other by the
 // interfaces of interfaces.h alone, so that each is tested by itself; pointers between modules were
-// rejected, because a test then needs the whole device.
+// rejected, because a test then needs the whole device. `Device` is the entry point.
 #ifndef TPUSIM_MODELS_CHIP_DEVICE_H_
 #define TPUSIM_MODELS_CHIP_DEVICE_H_
 

@@ -15,6 +15,11 @@
 // How to call: add resources to network() while building; then Start with a
 // listener, which is called at the flow's end. Listeners of flows that end
 // together are called in the order in which the flows started.
+//
+// The room answers when the next thing happens, on SystemC's clock; it knows no hardware, and
+// `Fluid` is its entry point. Solving the rates a fixed two delta cycles after every start and end
+// was tried and rejected: mostly nothing was left to wait for. A SystemC process per stream is
+// avoided likewise (run_queue.h).
 #ifndef TPUSIM_MODELS_EVENTS_FLUID_H_
 #define TPUSIM_MODELS_EVENTS_FLUID_H_
 

@@ -31,6 +31,10 @@
 //
 // Time never runs backwards. now() is the latest time that the network was told; getters speak of
 // that moment.
+//
+// The room answers how transfers share bandwidth, without SystemC; `Network` is its entry point.
+// Packets were rejected, which take an event each. Capacities that change during a run were
+// removed: a link that is slow or dead has its rate from the start (sim/impairments).
 #ifndef TPUSIM_MODELS_FLOW_NETWORK_H_
 #define TPUSIM_MODELS_FLOW_NETWORK_H_
 

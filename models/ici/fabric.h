@@ -4,7 +4,8 @@
 // while it is built. If one module represents several equal ones, all of them lead to it; a flow
 // from one of A equal devices counts A / X times on one of X equal resources. A transfer is one
 // flow over all links of its route, with the latency of the hops added at its end; packets were
-// rejected: they take an event each and say the same about bandwidth (flow/network.h).
+// rejected: they take an event each and say the same about bandwidth (flow/network.h). `Fabric` is
+// the entry point.
 #ifndef TPUSIM_MODELS_ICI_FABRIC_H_
 #define TPUSIM_MODELS_ICI_FABRIC_H_
 

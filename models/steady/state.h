@@ -35,6 +35,10 @@
 //   Snapshot later = reader.TakeSnapshot();
 //   int64_t n = PeriodsAhead(earlier, later);       // 0: the states differ
 //   StateVisitor mover = StateVisitor::Move(earlier, later, n);  modules.Visit(mover);
+//
+// The room answers whether a machine repeats itself, and moves it over the repetitions;
+// `FindRecurrence` is its entry point. States that must be equal to the picosecond were not enough:
+// coupled devices that differ may never have two (the tolerance above).
 #ifndef TPUSIM_MODELS_STEADY_STATE_H_
 #define TPUSIM_MODELS_STEADY_STATE_H_
 

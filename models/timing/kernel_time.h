@@ -7,6 +7,12 @@
 // one: at the start of every iteration of a grid dimension the state of pipeline and
 // channel is compared with that of the last iterations (steady/state.h). If it recurs,
 // all iterations up to the boundary of the dimension take equally long.
+//
+// The room answers how long something takes on the hardware, as pure functions without events;
+// `KernelTime` is its entry point for kernels, collective_timing.h has the forms of collectives.
+// Closed forms with rules of their own were replaced: the machine and the closed form of a kernel
+// share one state machine of its pipeline and one of a DMA channel, so that they cannot drift
+// apart.
 #ifndef TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 #define TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 

@@ -1,4 +1,8 @@
 // Impairments: chips and links that are slower than the chip file says, or dead.
+//
+// The room answers how stragglers and slow or dead links are stated, and what rates they leave;
+// `Impairments` is its entry point. Impairments that begin during a step are not modelled. One that
+// is stated twice is refused: the factors were multiplied before, and one of them may be a mistake.
 #ifndef TPUSIM_SIM_IMPAIRMENTS_IMPAIRMENTS_H_
 #define TPUSIM_SIM_IMPAIRMENTS_IMPAIRMENTS_H_
 

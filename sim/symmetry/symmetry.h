@@ -29,6 +29,10 @@
 // device's number.
 //
 // Where these classes are too many, an approximate simulation takes fewer (levels.h).
+//
+// The room answers which devices behave alike; `Symmetry` is its entry point. Orbits for every
+// simulation were tried and rejected: where every device is a class of its own they find nothing
+// coarser.
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 

@@ -100,6 +100,25 @@ NAMES_LEFT: dict[str, int] = {
 }
 MOST_ROOMS = 2
 
+# Rooms: folders with headers. The subcommands have their entry points in command_line/command.h.
+ROOMS = ("configs", "models", "sim", "tools/tpusim", "workloads")
+ROOMS_LEFT = {
+    "tools/tpusim/subcommands",
+    "workloads/cost",
+    "workloads/hlo/analysis",
+    "workloads/hlo/transforms",
+    "workloads/kernels",
+    "workloads/lowering",
+    "workloads/mosaic",
+    "workloads/passes/copies",
+    "workloads/passes/host",
+    "workloads/passes/loops",
+    "workloads/passes/rematerialize",
+    "workloads/passes/simplify",
+    "workloads/remat",
+}
+ANSWER = re.compile(r"\broom answers\b.*?`(\w+)` is (?:the|its) entry point")
+
 TOKEN = re.compile(
     r"""R"(?P<mark>\w*)\([\s\S]*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'"""
     r"""|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])*|[{};\n]""",
@@ -194,6 +213,21 @@ def names() -> dict[str, set[str]]:
     return rooms
 
 
+def main_headers() -> dict[str, list[str]]:
+    """Returns for each room its headers that say what it answers, with the entry point named."""
+    rooms = collections.defaultdict(list)
+    for path, text in sources(*ROOMS):
+        if path.suffix == ".h":
+            rooms[path.parent.as_posix()] += []
+            comment = re.match(r"(//[^\n]*\n)+", text)
+            head, rest = (comment[0], text[comment.end() :]) if comment else ("", text)
+            if found := ANSWER.search(re.sub(r"\s+", " ", head.replace("//", ""))):
+                known = re.search(rf"^[^/\n]*\b{found[1]}\b", rest, re.M)
+                where = path.name if known else f"no {found[1]} in {path}"
+                rooms[path.parent.as_posix()].append(where)
+    return rooms
+
+
 def beyond(found: Iterator[str], left: dict[str, int]) -> list[str]:
     """Returns the findings of folders that have more than are left to them."""
     by_room = collections.defaultdict(list)
@@ -270,6 +304,16 @@ def test_no_name_of_a_type_is_in_more_than_two_rooms() -> None:
         if len(rooms) > NAMES_LEFT.get(name, MOST_ROOMS)
     }
     assert not wrong, "a name says what the thing is: " + "\n".join(map(str, wrong.items()))
+
+
+def test_one_header_of_a_room_says_what_it_answers_and_where_to_begin() -> None:
+    wrong = {
+        room: headers
+        for room, headers in main_headers().items()
+        if (len(headers) != 1 or " " in headers[0]) and room not in ROOMS_LEFT
+    }
+    form = "one header has 'The room answers ...; `X` is its entry point.'"
+    assert not wrong, "\n".join([form, *map(str, wrong.items())])
 
 
 def test_glossary_is_alphabetical_and_in_use() -> None:

@@ -6,6 +6,11 @@
 // caller put them; what the program makes lies in one heap (heap.h), whose holes count:
 // the peak of a memory is as much as the program needs of it. Whether a plan is right is asked of
 // validate_plan.h, which knows nothing of how it was made.
+//
+// The room answers how much memory a scheduled program takes, and whose it is; `PlanBuffers` is its
+// entry point. The sum of live bytes is not the peak: a heap has holes, as compiled programs show
+// (heap.h). One room for all of memory was rejected, too: copies, spaces and rematerialization are
+// passes, and what several of them ask is here.
 #ifndef TPUSIM_WORKLOADS_BUFFERS_MEMORY_PLAN_H_
 #define TPUSIM_WORKLOADS_BUFFERS_MEMORY_PLAN_H_
 

@@ -9,6 +9,11 @@
 //
 // A session compiles one program after the other, or one many times with other statements and for
 // other slices. It keeps what compilations for a slice, or for slices of one chip, have in common.
+//
+// The room answers what becomes of a program at each stage; `Session` is its entry point. Options
+// that said where to stop, callbacks that looked at a program on its way, and the name of a pass
+// for the stage before layouts were tried and rejected: every caller had to know the order of what
+// happens inside.
 #ifndef TPUSIM_WORKLOADS_COMPILER_SESSION_H_
 #define TPUSIM_WORKLOADS_COMPILER_SESSION_H_
 

@@ -1,4 +1,8 @@
 // The table of all passes, and the order in which they run by default.
+//
+// The room answers which passes there are; `AllPasses` is its entry point. Passes stand in rooms by
+// topic that do not include each other. One room for all that concerns memory was tried and
+// rejected: its passes came to look at one another. What several passes ask lies below them.
 #ifndef TPUSIM_WORKLOADS_PASSES_PASSES_H_
 #define TPUSIM_WORKLOADS_PASSES_PASSES_H_
 

@@ -3,6 +3,11 @@
 // What was suggested comes first, of whatever variant; then the tree whose bound is the lowest goes
 // on. The search takes steps: whenever a candidate is the best of all, what is near to it is
 // suggested, and so is the same candidate in the other variants.
+//
+// The room answers which shardings of a program are worth a simulation, and what no sharding can
+// beat; `Forest` is its entry point. Continuing in each variant from its own best was replaced by
+// continuing from the best of all, and decisions about few bytes, which were left whole at first,
+// follow the larger ones of their name (space.h).
 #ifndef TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 #define TPUSIM_WORKLOADS_SEARCH_FOREST_H_
 

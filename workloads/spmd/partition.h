@@ -6,6 +6,12 @@
 // and explicit replica groups over partition numbers, so that XLA can compile the
 // result. A collective that runs along mesh axes names them in the frontend
 // attribute `tpusim.axes` ("Y" or "X,Y").
+//
+// The room answers what each device executes of a global program; `Partition` is its entry point.
+// Plans of reshards that count bytes alone were tried and rejected: a small value took three
+// collectives instead of one, so a collective costs what a link carries while it starts
+// (reshard_plan.h). Gathering a dimension whose shards are uneven was rejected for permutes of the
+// elements that are missing (refit.h).
 #ifndef TPUSIM_WORKLOADS_SPMD_PARTITION_H_
 #define TPUSIM_WORKLOADS_SPMD_PARTITION_H_
 

@@ -1,4 +1,8 @@
 // The machine as passes see it: a view of the configuration.
+//
+// The room answers what compiler passes ask of a chip: usable memory, tiles, padding, policy.
+// `Target` is its entry point. Numbers of the TPU compiler in the passes themselves were rejected:
+// each is a row with its source (configs/policy.h).
 #ifndef TPUSIM_WORKLOADS_TARGET_TARGET_H_
 #define TPUSIM_WORKLOADS_TARGET_TARGET_H_
 

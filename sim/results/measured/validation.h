@@ -6,6 +6,8 @@
 // a TPU is read by profile.h and compared operation by operation in profile_comparison.h. Errors
 // are never averaged over the roles of rows: a row that a parameter was fitted to says nothing
 // about the model.
+//
+// The room answers how far a simulation is from a measurement; `OutcomeOf` is its entry point.
 #ifndef TPUSIM_SIM_RESULTS_MEASURED_VALIDATION_H_
 #define TPUSIM_SIM_RESULTS_MEASURED_VALIDATION_H_
 

@@ -11,6 +11,9 @@
 // Every run has its own tabs; several runs are also compared. `tabs` adds tabs of tables, bars,
 // scatter plots and texts (panels.js) for other content, and their entries can open a run. The
 // panels of a run come before its summary; without a report a run has these alone.
+//
+// The room answers what a browser shows; `PageOfRuns` is its entry point. The page computes no
+// figure of its own: it draws those of the report, with which tests compare it.
 #ifndef TPUSIM_SIM_RESULTS_PAGE_PAGE_H_
 #define TPUSIM_SIM_RESULTS_PAGE_PAGE_H_
 

@@ -6,7 +6,7 @@
 // first of all to find the rings (trace_rings.h). The first of the two passes counts tracks, slices
 // and arrows, the second one returns them. In memory stay the scopes (a few words per executed
 // operation) and what is open; a whole trace in memory was rejected, as it grows with devices and
-// passes.
+// passes. `TraceSource` is the entry point.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_TRACE_SOURCE_H_
 #define TPUSIM_SIM_RESULTS_TRACE_TRACE_SOURCE_H_
 

@@ -12,6 +12,10 @@
 //   donation       arguments that are not needed after the step
 //   sharding       constraints where values are moved between shardings unasked
 //   chip           a part twice as fast or as large, a latency half as long: what binds the step
+//
+// The room answers what would make a step shorter; `ProgramVariants` is its entry point. A process
+// per variant that reads and compiles the program anew was tried and rejected: variants share what
+// was read, normalised and searched for (find/variant_judge.h).
 #ifndef TPUSIM_TOOLS_TPUSIM_ADVISE_ADVICE_VARIANTS_H_
 #define TPUSIM_TOOLS_TPUSIM_ADVISE_ADVICE_VARIANTS_H_
 

@@ -4,6 +4,8 @@
 // with the command line parser and returns what to execute when the user chose
 // it. A Status that comes back decides the exit code (ExitCode); usage errors
 // never get that far, the parser reports them.
+//
+// The room answers how options are declared, grouped and explained; `Command` is its entry point.
 #ifndef TPUSIM_TOOLS_TPUSIM_COMMAND_LINE_COMMAND_H_
 #define TPUSIM_TOOLS_TPUSIM_COMMAND_LINE_COMMAND_H_
 

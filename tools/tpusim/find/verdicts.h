@@ -1,4 +1,9 @@
 // Verdicts on many variants of a run, or on many slices, from workers that keep what they learn.
+//
+// The room answers how long variants of a run take, for shard, advise, fit and search; `VerdictsOn`
+// is its entry point. Two kinds of workers, some that stay and some for one task, with a protocol
+// each, were tried and rejected for one pool. Salvaging rows of damaged stores was rejected:
+// SQLite's own .recover does it.
 #ifndef TPUSIM_TOOLS_TPUSIM_FIND_VERDICTS_H_
 #define TPUSIM_TOOLS_TPUSIM_FIND_VERDICTS_H_
 

@@ -3,6 +3,9 @@
 // A user who waited for a simulation must not learn at its end that the report
 // cannot be written, so every path is tried before the work starts. Files are
 // written when everything else has succeeded, whole or not at all.
+//
+// The room answers how text and files leave the program; `CheckOutputs` is its entry point for
+// files, console.h for lines.
 #ifndef TPUSIM_TOOLS_TPUSIM_OUTPUT_OUTPUTS_H_
 #define TPUSIM_TOOLS_TPUSIM_OUTPUT_OUTPUTS_H_
 

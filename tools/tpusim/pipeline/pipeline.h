@@ -4,6 +4,8 @@
 //   Simulate   runs the compiled program and builds the report
 //
 // Several simulations run beside each other by InChildren (find/pool.h).
+//
+// The room answers how a file and options become a simulated step; `Prepare` is its entry point.
 #ifndef TPUSIM_TOOLS_TPUSIM_PIPELINE_PIPELINE_H_
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_PIPELINE_H_
 

@@ -1,4 +1,7 @@
 // Finds the shardings of one program on one slice: drives the search with workers.
+//
+// The room answers which shardings make a program short; `Find` is its entry point. The search
+// itself is in workloads/search, which has neither clock nor processes.
 #ifndef TPUSIM_TOOLS_TPUSIM_SHARD_FIND_H_
 #define TPUSIM_TOOLS_TPUSIM_SHARD_FIND_H_
 

@@ -1,4 +1,8 @@
 // From a file's bytes to a verified Module.
+//
+// The room answers how modules come in and go out: wire format and text. `ImportFile` is its entry
+// point. A file is measured before it is parsed, as a few compressed bytes can become gigabytes
+// (parsed_size.h).
 #ifndef TPUSIM_WORKLOADS_HLO_IO_IMPORT_H_
 #define TPUSIM_WORKLOADS_HLO_IO_IMPORT_H_
 

@@ -13,7 +13,7 @@ struct PrintOptions {
   // Constants of many elements are written out; else as {...}, which people rather read
   // but from which the module cannot be read back as it is.
   bool large_constants = false;
-  // Is written as num_partitions, which modules do not know; 0: it is left out.
+  // The num_partitions that is written, which modules do not know; 0: it is left out.
   int64_t num_partitions = 0;
 };
 

@@ -26,6 +26,10 @@
 // question, removed(); every other one is a broken invariant that names it. So a pass that holds
 // a pointer for too long fails at once and always, instead of reading what has taken that place
 // in memory. Loops that change what they walk over are in walk.h.
+//
+// The room answers what a program is, in the compiler; `Module` is its entry point. Freeing an
+// instruction when it is removed was tried and rejected: passes read what had taken its place, and
+// the allocator hid it.
 #ifndef TPUSIM_WORKLOADS_HLO_IR_IR_H_
 #define TPUSIM_WORKLOADS_HLO_IR_IR_H_
 

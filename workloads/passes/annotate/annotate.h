@@ -4,6 +4,10 @@
 // what the user or the exporter states (pipeline/statements.h), and what theory says of the loops
 // of JAX's linear algebra. Statements that fit nothing are warnings; what is taken to be so,
 // stated or not, is an assumption.
+//
+// The room answers how statements come into the module; `StateArguments` is its entry point for
+// layouts and donors, its neighbours state the rest. No table beside the module has them, so that
+// its text compiles to the same program.
 #ifndef TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
 #define TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
 

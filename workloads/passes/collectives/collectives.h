@@ -1,5 +1,10 @@
 // Passes over collectives: which there are, what they move, what runs beside them. Each is in a
 // file of its own.
+//
+// The room answers which collectives a program has and what runs beside them;
+// `MakeCollectivesAsync` is its entry point for the latter, and each pass one of its own. A matmul
+// with several collectives is windowed by that of its largest array or not at all, as in compiled
+// programs.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COLLECTIVES_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COLLECTIVES_H_
 

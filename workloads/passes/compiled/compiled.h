@@ -3,6 +3,9 @@
 // They run on such modules in place of all that optimize. None of them decides anything: what the
 // compiler spelled out as the inside of a kernel, because its code generator needs it so, becomes
 // the operation that it stands for, with the same operands, in the same place of the order.
+//
+// The room answers which operations the kernels of a compiled module stand for; `CompiledPipeline`
+// (passes.h) runs its passes, of which `TranslateCalls` is the entry point for calls.
 #ifndef TPUSIM_WORKLOADS_PASSES_COMPILED_COMPILED_H_
 #define TPUSIM_WORKLOADS_PASSES_COMPILED_COMPILED_H_
 

@@ -3,6 +3,10 @@
 // Kernels are planned before they are made (plan.h): what may be together (legality.cc),
 // what that would take (cost/candidate.h), and whether it is worth it. Then come the steps of
 // steps.h.
+//
+// The room answers which kernels a program has; `Fuse` is its entry point. Nothing is merged in the
+// module itself while it is decided: a plan can be changed and dropped without touching the
+// program.
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 

@@ -10,6 +10,10 @@
 //   choose_layouts  the choice
 //   apply_layouts   layouts and copies into the module
 //   same_bytes      which transposes and reshapes are bitcasts now
+//
+// The room answers how arrays lie in memory; `AssignLayouts` is its entry point. Layouts that keep
+// a reduction out of a matmul's kernel to save a few cycles of registers were tried and rejected:
+// the copy behind the matmul costs a kernel.
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_H_
 

@@ -13,6 +13,10 @@
 // After every pass the module is verified, so that a pass that breaks it is named.
 // What a pass says of itself is kept: how long it took, whether it changed anything,
 // how many instructions there were before and after.
+//
+// The room answers how passes run, and what they may ask; `RunPipeline` is its entry point. Lines
+// of text as explanations were tried and rejected: a record is data, which `--explain`, the report
+// and the page print (configs/record.h).
 #ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_PIPELINE_H_
 #define TPUSIM_WORKLOADS_PASSES_PIPELINE_PIPELINE_H_
 

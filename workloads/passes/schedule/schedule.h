@@ -21,6 +21,10 @@
 //
 // Loop bodies are scheduled before the loops that run them. A loop is then one
 // operation, which uses what its body uses on average.
+//
+// The room answers in which order a device executes; `Schedule` is its entry point. A single list
+// schedule is not enough: transfers in flight together are slower than alone, so orders are
+// replayed, and a replay gives the times for the next one.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
 

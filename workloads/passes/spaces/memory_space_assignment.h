@@ -13,6 +13,10 @@
 // from their making to their last reader, and the rest is assigned around them. (A module that
 // comes scheduled was compiled: it keeps all of its places, and this pass is not run,
 // compiler/session.cc.)
+//
+// The room answers which arrays lie in on-chip memory; `AssignMemory` is its entry point. Copying
+// the graph of a computation for every trial was tried and rejected: all trials of a replay share
+// one. Copies that kernels wait for too long are left out.
 #ifndef TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 

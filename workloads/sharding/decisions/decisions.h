@@ -14,6 +14,9 @@
 // Where two decisions give one axis to two dimensions of a value, only one of these can have it: a
 // conflict. Propagation settles it; a constraint at the places where such values are made settles
 // it otherwise.
+//
+// The room answers what there is to choose about the shardings of a program; `FindDecisions` is its
+// entry point.
 #ifndef TPUSIM_WORKLOADS_SHARDING_DECISIONS_DECISIONS_H_
 #define TPUSIM_WORKLOADS_SHARDING_DECISIONS_DECISIONS_H_
 

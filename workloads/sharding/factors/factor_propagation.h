@@ -11,6 +11,9 @@
 //               ops of equal tensors: the factor with more shards)
 //
 // Pure functions over views; which view may speak when is the business of propagate.cc.
+//
+// The room answers what one op says about the shardings of its tensors, whatever the op;
+// `PropagateBasic` is its entry point, `PropagateAggressive` the second round.
 #ifndef TPUSIM_WORKLOADS_SHARDING_FACTORS_FACTOR_PROPAGATION_H_
 #define TPUSIM_WORKLOADS_SHARDING_FACTORS_FACTOR_PROPAGATION_H_
 

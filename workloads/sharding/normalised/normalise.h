@@ -4,6 +4,9 @@
 // calls and no shardings in attributes. What the markers said is in
 // `annotations`: fixed shardings of parameters and of constraints, the latter
 // being kCopy instructions listed in `constraints`.
+//
+// The room answers what a program says about shardings, apart from its computation; `Normalise` is
+// its entry point. It does not know propagation, which reads what it returns.
 #ifndef TPUSIM_WORKLOADS_SHARDING_NORMALISED_NORMALISE_H_
 #define TPUSIM_WORKLOADS_SHARDING_NORMALISED_NORMALISE_H_
 

@@ -4,6 +4,10 @@
 // markers, OpSharding, Shardy strings, calls) and leaves plain HLO with
 // constraints and manual regions; Propagate fills in the rest by factor rules;
 // Print shows the result, with the reason per value.
+//
+// The room answers how every value is sharded, and why; `ShardModule` is its entry point. Sweeps
+// over all ops until nothing changes were tried and rejected: work lists visit an op again only
+// when one of its values has changed.
 #ifndef TPUSIM_WORKLOADS_SHARDING_PROPAGATION_PROPAGATE_H_
 #define TPUSIM_WORKLOADS_SHARDING_PROPAGATION_PROPAGATE_H_
 

@@ -10,6 +10,8 @@
 // only and know no op.
 //
 // One op family per file; rules.cc has the table opcode -> rule.
+//
+// The room answers which dimensions of an op belong to one loop; `RuleFor` is its entry point.
 #ifndef TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_
 #define TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_
 

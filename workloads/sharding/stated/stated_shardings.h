@@ -11,6 +11,9 @@
 //
 // Inside of a shard_map shapes are those of one shard: there is no other mesh for it. The number of
 // devices may be another one: shapes are global, a batch does not grow with it.
+//
+// The room answers how options replace what a program says about shardings; `StateArguments` is its
+// entry point, stated_constraints.h and stated_donations.h have theirs.
 #ifndef TPUSIM_WORKLOADS_SHARDING_STATED_STATED_SHARDINGS_H_
 #define TPUSIM_WORKLOADS_SHARDING_STATED_STATED_SHARDINGS_H_
 

@@ -4,6 +4,9 @@
 // reshape, transpose, V3: named axes) and Shardy's text beside them. V1 and V2
 // have no axis names: the list of devices is factored into digits (runs of
 // equal stride), and digits are pieces of mesh axes.
+//
+// The room answers what the text or wire form of a sharding means; `DecodeOpSharding` is its entry
+// point, shardy_parser.h that of Shardy's text.
 #ifndef TPUSIM_WORKLOADS_SHARDING_TEXT_DECODE_H_
 #define TPUSIM_WORKLOADS_SHARDING_TEXT_DECODE_H_
 

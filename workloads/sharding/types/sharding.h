@@ -4,6 +4,9 @@
 // that split it, major to minor. What no dimension uses is replicated. Nothing
 // after decoding knows which encoding (OpSharding V1, V2, V3, Shardy text) a
 // sharding came in.
+//
+// The room answers what a sharding is; `Sharding` is its entry point. There is no type per
+// encoding, so that propagation and partitioner know one form.
 #ifndef TPUSIM_WORKLOADS_SHARDING_TYPES_SHARDING_H_
 #define TPUSIM_WORKLOADS_SHARDING_TYPES_SHARDING_H_
 

@@ -4,6 +4,9 @@
 // instruction, so that a collective can be traced back to the line of the
 // program that caused it. Knows the mesh: coordinates of the executing device,
 // groups along axes, collectives over them.
+//
+// The room answers how the partitioner writes HLO, and nothing about what it should write;
+// `Builder` is its entry point.
 #ifndef TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
 #define TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
 

@@ -20,6 +20,8 @@
 //   pass-through factor is of no consequence. Along any other split factor a family masks
 //   its operands first (MaskOperand, Builder::Mask). A factor is split unevenly only
 //   if it is alone in its dimension, in every operand and result.
+//
+// The room answers what one device does of an op; `FamilyOf` is its entry point.
 #ifndef TPUSIM_WORKLOADS_SPMD_OPS_LOCAL_OP_H_
 #define TPUSIM_WORKLOADS_SPMD_OPS_LOCAL_OP_H_
 
