@@ -192,7 +192,7 @@ TEST(ImportTest, OtherFormatsAreNamed) {
       {std::string("\x20\0\0\0flatbuffer", 14) + "ML\xefR", "this is a StableHLO artifact"},
       {"HloModule jit_f\n\nENTRY main { }", "line 3, column 7: main is empty"},
       {"// a comment\n/* another */\n  HloModule m",
-       "line 3, column 14: no computation is the ENTRY"},
+       "line 3, column 14: a computation is expected here"},
       {"module @jit_f attributes {}", "this is MLIR text (StableHLO);"},
       {"{\"schema\": 1}", "this is JSON;"},
       {"\x7f"

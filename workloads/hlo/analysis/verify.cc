@@ -113,13 +113,18 @@ absl::Status CheckHalves(const Instruction& i) {
   return absl::OkStatus();
 }
 
-absl::Status CheckInstruction(const Instruction& i) {
+absl::Status CheckOperandCount(const Instruction& i) {
   const int arity = OpcodeArity(i.opcode());
   const int64_t count = static_cast<int64_t>(i.operands().size());
   if (arity >= 0 && count != arity) {
     return UserError(fmt::format("{} operands, not {}", count, arity));
   }
   if (count < FewestOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
+  return absl::OkStatus();
+}
+
+absl::Status CheckInstruction(const Instruction& i) {
+  RETURN_IF_ERROR(CheckOperandCount(i));
   if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
   RETURN_IF_ERROR(CheckAnnotations(i));
   RETURN_IF_ERROR(CheckCallees(i));
@@ -259,6 +264,12 @@ class Verifier {
 };
 
 }  // namespace
+
+absl::StatusOr<Shape> ImpliedShape(const Instruction& instruction) {
+  RETURN_IF_ERROR(CheckOperandCount(instruction));
+  RETURN_IF_ERROR(CheckCallees(instruction));
+  return InferShape(instruction);
+}
 
 absl::Status Verify(const Module& module) { return Verifier(module, 0).Run(); }
 

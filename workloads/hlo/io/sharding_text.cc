@@ -74,6 +74,13 @@ std::string NamedText(const pb::NamedShardingProto& named) {
   return text + "}";
 }
 
+// " shard_as 3": shardings of one group are to be alike.
+std::string GroupText(const pb::OpSharding& sharding) {
+  if (!sharding.is_shard_group()) return "";
+  const bool like = sharding.shard_group_type() == pb::OpSharding::LIKE;
+  return fmt::format(" {} {}", like ? kShardLike : kShardAs, sharding.shard_group_id());
+}
+
 std::string TypeText(int type) {
   for (const auto& [name, known] : kShardingTypes) {
     if (type == known) return std::string(name);
@@ -91,9 +98,12 @@ std::string ShardingText(const pb::OpSharding& sharding) {
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
   if (sharding.type() == pb::OpSharding::MAXIMAL) {
-    return fmt::format("{{maximal device={}}}", fmt::join(sharding.tile_assignment_devices(), ","));
+    return fmt::format("{{maximal device={}{}}}", fmt::join(sharding.tile_assignment_devices(), ","),
+                       GroupText(sharding));
   }
-  if (sharding.type() != pb::OpSharding::OTHER) return "{" + TypeText(sharding.type()) + "}";
+  if (sharding.type() != pb::OpSharding::OTHER) {
+    return fmt::format("{{{}{}}}", TypeText(sharding.type()), GroupText(sharding));
+  }
   std::string text =
       fmt::format("{{devices=[{}]", fmt::join(sharding.tile_assignment_dimensions(), ","));
   if (sharding.iota_reshape_dims_size() > 0) {
@@ -107,7 +117,7 @@ std::string ShardingText(const pb::OpSharding& sharding) {
     for (int type : sharding.last_tile_dims()) types.push_back(TypeText(type));
     text += fmt::format(" last_tile_dims={{{}}}", fmt::join(types, ", "));
   }
-  return text + "}";
+  return text + GroupText(sharding) + "}";
 }
 
 std::string ReplicaGroupsText(const pb::HloInstructionProto& attrs) {

@@ -20,6 +20,9 @@ inline constexpr std::pair<std::string_view, pb::OpSharding::Type> kShardingType
     {"maximal", pb::OpSharding::MAXIMAL},
 };
 
+// The words before the number of a group whose shardings are to be alike.
+inline constexpr std::string_view kShardAs = "shard_as", kShardLike = "shard_like";
+
 // {devices=[4,1,2]<=[8] last_tile_dim_replicate}, {replicated}, {{...}, {...}},
 // {mesh['a'=2,'b'=4], [{'a'}, {}]}
 std::string ShardingText(const pb::OpSharding& sharding);

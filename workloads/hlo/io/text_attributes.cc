@@ -16,6 +16,7 @@
 #include "workloads/hlo/io/text_structures.h"
 #include "workloads/hlo/io/text_values.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -77,7 +78,12 @@ std::vector<std::string> NamesText(const std::vector<Named*>& named) {
 template <size_t place>
 absl::Status ParseCalled(Reader& r) {
   const size_t at = r.text.Begin();
-  ASSIGN_OR_RETURN(std::string name, r.text.Name());
+  std::string name;
+  if (r.text.Peek() == '{') {
+    RETURN_IF_ERROR(r.text.Balanced().status());
+  } else {
+    ASSIGN_OR_RETURN(name, r.text.Name());
+  }
   if (r.out.called.size() <= place) r.out.called.resize(place + 1);
   r.out.called[place] = {std::move(name), at};
   return absl::OkStatus();
@@ -139,6 +145,32 @@ std::string DimensionsText(const Instruction& i) {
   const bool none =
       i.opcode() == Opcode::kIota || (dimensions.empty() && i.opcode() != Opcode::kBroadcast);
   return none ? "" : fmt::format("{{{}}}", fmt::join(dimensions, ","));
+}
+
+// HloInstructionProto.is_associative of a scan, which is 0 where nothing is known.
+constexpr int32_t kAssociative = 1, kNotAssociative = 2;
+
+absl::Status ParseAssociative(Reader& r) {
+  ASSIGN_OR_RETURN(const bool value, r.text.Bool());
+  r.out.proto.set_is_associative(value ? kAssociative : kNotAssociative);
+  return absl::OkStatus();
+}
+
+std::string AssociativeText(const Instruction& i) {
+  if (i.attrs().is_associative() == 0) return "";
+  return i.attrs().is_associative() == kAssociative ? "true" : "false";
+}
+
+absl::Status ParseOutfeedShape(Reader& r) {
+  ASSIGN_OR_RETURN(const Shape shape, ParseShape(r.text));
+  *r.out.proto.mutable_outfeed_shape() = ShapeToProto(shape);
+  return absl::OkStatus();
+}
+
+std::string OutfeedShapeText(const Instruction& i) {
+  if (!i.attrs().has_outfeed_shape()) return "";
+  const absl::StatusOr<Shape> shape = ShapeFromProto(i.attrs().outfeed_shape());
+  return shape.ok() ? shape->ToString(true) : "";
 }
 
 std::string ChannelText(const Instruction& i) {
@@ -215,9 +247,13 @@ const std::vector<Attribute>& Attributes() {
       {"lower", {kTriangularSolve}, "triangular_solve_options.lower", kIfSet},
       {"unit_diagonal", {kTriangularSolve}, "triangular_solve_options.unit_diagonal", kIfSet},
       {"transpose_a", {kTriangularSolve}, "triangular_solve_options.transpose_a"},
+      {"is_reverse", {kScan}, "is_reverse", kIfSet},
+      {"num_carries", {kScan}, "num_carries"},
+      Form("is_associative", {kScan}, ParseAssociative, AssociativeText),
       Form("domain", {kDomain}, Parse<ParseDomain>, Print<DomainText>),
       {"infeed_config", {kInfeed}, "infeed_config", kIfSet, kQuoted},
       {"outfeed_config", {kOutfeed}, "outfeed_config", kIfSet, kQuoted},
+      Form("outfeed_shape", {kOutfeed}, ParseOutfeedShape, OutfeedShapeText),
       {"is_host_transfer", {kSend, kSendDone, kRecv, kRecvDone}, "is_host_transfer", kIfSet},
       {"cross_program_prefetch_index", {kCopyStart}, "cross_program_prefetch_index", kIfSet},
       {"async_execution_thread", {kAsyncStart}, "async_execution_thread", kIfSet, kQuoted},
@@ -299,6 +335,7 @@ constexpr std::string_view kOfNoInterest[] = {"operand_layout_constraints",
                                               "is_cross_program_prefetch",
                                               "result_accuracy",
                                               "all_reduce_id",
+                                              "convolution_kind",
                                               "is_composite"};
 
 // ---- Fields of the message -------------------------------------------------
@@ -355,6 +392,23 @@ const Row* RowNamed(std::string_view name, Opcode opcode) {
   return found->second.front();
 }
 
+// Reads {1,2} or lists of lists, {{1,2},{3}}, whose numbers are one after the other in the file.
+absl::StatusOr<std::vector<int64_t>> IntsOfLists(TextCursor& text) {
+  const size_t begin = text.at();
+  RETURN_IF_ERROR(text.Expect("{"));
+  std::vector<int64_t> all;
+  if (text.Peek() != '{') {
+    text.set_at(begin);
+    return text.IntList();
+  }
+  do {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> values, text.IntList());
+    all.insert(all.end(), values.begin(), values.end());
+  } while (text.Take(","));
+  RETURN_IF_ERROR(text.Expect("}"));
+  return all;
+}
+
 absl::Status ParseField(TextCursor& text, const Row& row, google::protobuf::Message& instruction) {
   google::protobuf::Message* message = &instruction;
   for (size_t i = 0; i + 1 < row.path.size(); ++i) {
@@ -363,7 +417,7 @@ absl::Status ParseField(TextCursor& text, const Row& row, google::protobuf::Mess
   const auto* reflection = message->GetReflection();
   const FieldDescriptor* field = row.path.back();
   if (field->is_repeated()) {
-    ASSIGN_OR_RETURN(const std::vector<int64_t> values, text.IntList());
+    ASSIGN_OR_RETURN(const std::vector<int64_t> values, IntsOfLists(text));
     reflection->ClearField(message, field);
     for (const int64_t value : values) reflection->AddInt64(message, field, value);
     return absl::OkStatus();
@@ -457,11 +511,16 @@ void AppendField(const Row& row, const google::protobuf::Message& instruction, s
 
 }  // namespace
 
-absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& attributes) {
+absl::Status ParseAttributes(TextCursor& text, Opcode opcode, bool inside,
+                             TextAttributes& attributes) {
   Reader reader{text, attributes};
-  while (text.Take(",")) {
+  for (size_t before = text.at(); text.Take(","); before = text.at()) {
     const size_t begin = text.Begin();
     const std::string_view name = text.Word();
+    if (inside && text.Peek() != '=') {  // the next operand
+      text.set_at(before);
+      return absl::OkStatus();
+    }
     RETURN_IF_ERROR(text.Expect("="));
     const Row* row = RowNamed(name, opcode);
     if (row != nullptr) {

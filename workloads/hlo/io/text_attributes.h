@@ -17,7 +17,8 @@
 
 namespace tpusim::hlo {
 
-// A name in the text and where it is.
+// A name in the text and where it is. A callee without a name is a computation that is written out
+// there, between brackets.
 struct NameInText {
   std::string name;
   size_t at = 0;
@@ -29,8 +30,10 @@ struct TextAttributes {
   std::vector<NameInText> control_predecessors;
 };
 
-// `, name=value` until no comma follows. Errors: a name that is not known.
-absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& attributes);
+// Parses `, name=value` until no comma follows, or, for an operation inside of another one's
+// operands, until what follows is no attribute. Errors: a name that is not known.
+absl::Status ParseAttributes(TextCursor& text, Opcode opcode, bool inside,
+                             TextAttributes& attributes);
 
 // `, name=value` of everything that the instruction states.
 std::string AttributesText(const Instruction& instruction);

@@ -23,6 +23,7 @@ namespace tpusim::hlo {
 namespace {
 
 constexpr std::string_view kModule = "HloModule";
+constexpr int kMostNestedOperands = 64;
 
 class TextParser {
  public:
@@ -31,9 +32,14 @@ class TextParser {
   absl::StatusOr<ParsedText> Parse() {
     RETURN_IF_ERROR(ParseHeader());
     RETURN_IF_ERROR(ParseStackFrames());
-    while (!text_.AtEnd()) RETURN_IF_ERROR(ParseComputation());
+    Computation* last = nullptr;
+    while (!text_.AtEnd()) {
+      ASSIGN_OR_RETURN(last, ParseComputation());
+    }
     Module& module = *parsed_.module;
-    if (module.entry() == nullptr) return text_.Error("no computation is the ENTRY");
+    if (last == nullptr) return text_.Error("a computation is expected here");
+    if (module.entry() == nullptr) module.set_entry(last);
+    if (module.name().empty()) module.set_name(module.entry()->name());
     if (scheduled_) {
       for (Computation* c : ControlComputations(module)) c->set_schedule(c->instructions());
     }
@@ -42,9 +48,12 @@ class TextParser {
   }
 
  private:
+  // A text without a header has nothing but computations.
   absl::Status ParseHeader() {
-    RETURN_IF_ERROR(text_.Expect(kModule));
-    ASSIGN_OR_RETURN(std::string name, text_.Name());
+    std::string name;
+    if (text_.Take(kModule)) {
+      ASSIGN_OR_RETURN(name, text_.Name());
+    }
     parsed_.module = std::make_unique<Module>(std::move(name));
     pb::HloModuleProto& fields = parsed_.module->mutable_fields();
     while (text_.Take(",")) {
@@ -150,13 +159,30 @@ class TextParser {
     return absl::OkStatus();
   }
 
-  absl::Status ParseComputation() {
+  absl::StatusOr<Computation*> ParseComputation() {
     const bool entry = text_.Take("ENTRY ");
     const size_t begin = text_.Begin();
     ASSIGN_OR_RETURN(const std::string name, text_.Name());
     // What it takes and gives stands at its parameters and its root as well.
     if (text_.Peek() == '(') RETURN_IF_ERROR(text_.Balanced().status());
     if (text_.Take("->")) RETURN_IF_ERROR(ParseShape(text_).status());
+    ASSIGN_OR_RETURN(Computation * computation, ParseBody(name, begin));
+    if (!computations_.emplace(name, computation).second) {
+      return text_.ErrorAt(begin, fmt::format("a second computation is called {}", name));
+    }
+    if (text_.Take(", execution_thread=")) {
+      ASSIGN_OR_RETURN(std::string thread, text_.Quoted());
+      computation->mutable_attrs().set_execution_thread(std::move(thread));
+    }
+    if (!entry) return computation;
+    if (parsed_.module->entry() != nullptr) return text_.ErrorAt(begin, "a second ENTRY");
+    parsed_.module->set_entry(computation);
+    return computation;
+  }
+
+  // Parses the instructions between the brackets of a computation; `begin` is where an error is
+  // shown.
+  absl::StatusOr<Computation*> ParseBody(const std::string& name, size_t begin) {
     RETURN_IF_ERROR(text_.Expect("{"));
     Computation* computation = parsed_.module->AddComputation(name);
     instructions_.clear();
@@ -168,17 +194,7 @@ class TextParser {
       if (computation->size() == 0) return text_.ErrorAt(begin, name + " is empty");
       computation->set_root(computation->instructions().back());
     }
-    if (!computations_.emplace(name, computation).second) {
-      return text_.ErrorAt(begin, fmt::format("a second computation is called {}", name));
-    }
-    if (text_.Take(", execution_thread=")) {
-      ASSIGN_OR_RETURN(std::string thread, text_.Quoted());
-      computation->mutable_attrs().set_execution_thread(std::move(thread));
-    }
-    if (!entry) return absl::OkStatus();
-    if (parsed_.module->entry() != nullptr) return text_.ErrorAt(begin, "a second ENTRY");
-    parsed_.module->set_entry(computation);
-    return absl::OkStatus();
+    return computation;
   }
 
   // An opcode as the text has it; `slice-start` names the operation that it wraps.
@@ -208,8 +224,39 @@ class TextParser {
     const size_t begin = text_.Begin();
     ASSIGN_OR_RETURN(const std::string name, text_.Name());
     RETURN_IF_ERROR(text_.Expect("="));
-    ASSIGN_OR_RETURN(Shape shape, ParseShape(text_));
+    std::optional<Shape> shape;
+    if (!AtOperation()) {
+      ASSIGN_OR_RETURN(shape, ParseShape(text_));
+    }
+    ASSIGN_OR_RETURN(Instruction * instruction,
+                     ParseOperation(computation, begin, std::move(shape), name));
+    if (!instructions_.emplace(name, instruction).second) {
+      return text_.ErrorAt(begin, fmt::format("a second instruction is called {}", name));
+    }
+    if (!root) return absl::OkStatus();
+    if (computation->root() != nullptr) return text_.ErrorAt(begin, "a second ROOT");
+    computation->set_root(instruction);
+    return absl::OkStatus();
+  }
+
+  // Whether an opcode comes next, where its shape may be left out: `add(`.
+  bool AtOperation() {
+    const size_t begin = text_.Begin();
+    const bool operation = !text_.Word().empty() && text_.Peek() == '(';
+    text_.set_at(begin);
+    return operation;
+  }
+
+  // Parses from the opcode to the last attribute. `begin` is where an error is shown; without a
+  // shape the operands imply it.
+  absl::StatusOr<Instruction*> ParseOperation(Computation* computation, size_t begin,
+                                              std::optional<Shape> shape, std::string_view name) {
     ASSIGN_OR_RETURN(const OpcodeInText opcode, ParseOpcode());
+    if (!shape && NeedsShape(opcode.opcode)) {
+      return text_.ErrorAt(begin, fmt::format("the shape of {} must be written: its operands do "
+                                              "not imply it",
+                                              OpcodeName(opcode.opcode)));
+    }
     RETURN_IF_ERROR(text_.Expect("("));
     TextAttributes attributes;
     std::vector<Instruction*> operands;
@@ -217,7 +264,7 @@ class TextParser {
       ASSIGN_OR_RETURN(const int64_t number, text_.Integer());
       attributes.proto.set_parameter_number(number);
     } else if (opcode.opcode == Opcode::kConstant) {
-      ASSIGN_OR_RETURN(*attributes.proto.mutable_literal(), ParseLiteral(text_, shape));
+      ASSIGN_OR_RETURN(*attributes.proto.mutable_literal(), ParseLiteral(text_, *shape));
       if (!attributes.proto.literal().has_shape()) attributes.proto.clear_literal();
     } else {
       ASSIGN_OR_RETURN(operands, ParseOperands(computation));
@@ -225,28 +272,80 @@ class TextParser {
     RETURN_IF_ERROR(text_.Expect(")"));
     // Attributes of `slice-start` are those of the slice.
     const bool wraps = opcode.wrapped && opcode.opcode == Opcode::kAsyncStart;
-    RETURN_IF_ERROR(ParseAttributes(text_, wraps ? *opcode.wrapped : opcode.opcode, attributes));
+    RETURN_IF_ERROR(ParseAttributes(text_, wraps ? *opcode.wrapped : opcode.opcode, name.empty(),
+                                    attributes));
     ASSIGN_OR_RETURN(std::vector<Computation*> called, ComputationsOf(attributes));
     if (wraps) {
-      if (!shape.IsTuple() || shape.tuple.size() < 2) {
+      if (!shape->IsTuple() || shape->tuple.size() < 2) {
         return text_.ErrorAt(begin, "the shape of a start is ((operands), result, ...)");
       }
-      called = {Wrap(*opcode.wrapped, shape.tuple[1], operands, std::move(called), attributes)};
+      called = {Wrap(*opcode.wrapped, shape->tuple[1], operands, std::move(called), attributes)};
     }
+    Opcode made = opcode.opcode;
+    if (made == Opcode::kConstant && shape->rank() > 0 && attributes.proto.has_literal() &&
+        attributes.proto.literal().shape().dimensions().empty()) {
+      operands = {computation->Add(made, MakeScalarShape(shape->element_type), {})};
+      operands[0]->mutable_attrs().mutable_literal()->Swap(attributes.proto.mutable_literal());
+      attributes.proto.clear_literal();
+      made = Opcode::kBroadcast;
+    }
+    const bool implied = !shape;
+    if (implied) shape = operands.empty() ? MakeTupleShape({}) : operands[0]->shape();
     Instruction* instruction =
-        computation->Add(opcode.opcode, std::move(shape), std::move(operands), name);
-    if (!instructions_.emplace(name, instruction).second) {
-      return text_.ErrorAt(begin, fmt::format("a second instruction is called {}", name));
-    }
+        computation->Add(made, *std::move(shape), std::move(operands), name);
     instruction->set_called(std::move(called));
     for (const NameInText& before : attributes.control_predecessors) {
       ASSIGN_OR_RETURN(Instruction * predecessor, Find(before));
       instruction->AddControlPredecessor(predecessor);
     }
     instruction->set_attrs(std::move(attributes.proto));
-    if (!root) return absl::OkStatus();
-    if (computation->root() != nullptr) return text_.ErrorAt(begin, "a second ROOT");
-    computation->set_root(instruction);
+    if (implied) RETURN_IF_ERROR(SetImpliedShape(*instruction, begin));
+    return instruction;
+  }
+
+  // Returns whether a text must write the shape of such an operation: it has no operands, or they
+  // leave more than the element type open.
+  static bool NeedsShape(Opcode opcode) {
+    switch (opcode) {
+      case Opcode::kAsyncDone:
+      case Opcode::kAsyncStart:
+      case Opcode::kAsyncUpdate:
+      case Opcode::kBitcast:
+      case Opcode::kBitcastConvert:
+      case Opcode::kBroadcast:
+      case Opcode::kConstant:
+      case Opcode::kConvert:
+      case Opcode::kCustomCall:
+      case Opcode::kFusion:
+      case Opcode::kInfeed:
+      case Opcode::kIota:
+      case Opcode::kParameter:
+      case Opcode::kRecv:
+      case Opcode::kReshape:
+      case Opcode::kRng:
+      case Opcode::kRngBitGenerator:
+      case Opcode::kRngGetAndUpdateState:
+      case Opcode::kScan:
+      case Opcode::kSend:
+      case Opcode::kStochasticConvert:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Gives an instruction the shape that its operands, attributes and callees imply; as first guess
+  // it has that of its first operand.
+  absl::Status SetImpliedShape(Instruction& instruction, size_t begin) {
+    if (instruction.opcode() == Opcode::kConditional && !instruction.called().empty()) {
+      instruction.set_shape(instruction.called()[0]->root()->shape());
+    }
+    absl::StatusOr<Shape> shape = ImpliedShape(instruction);
+    if (!shape.ok()) {
+      return text_.ErrorAt(begin, fmt::format("{}: {}", OpcodeName(instruction.opcode()),
+                                              Message(shape.status())));
+    }
+    instruction.set_shape(*std::move(shape));
     return absl::OkStatus();
   }
 
@@ -275,20 +374,35 @@ class TextParser {
     std::vector<Instruction*> operands;
     if (text_.Peek() == ')') return operands;
     do {
-      // Older texts write the shape before the name.
-      const size_t begin = text_.Begin();
-      if (text_.Peek() != '%') {
-        const bool shape = text_.Peek() == '(' || (!text_.Word().empty() && text_.Peek() == '[');
-        text_.set_at(begin);
-        if (shape) RETURN_IF_ERROR(ParseShape(text_).status());
-      }
-      NameInText operand;
-      operand.at = text_.Begin();
-      ASSIGN_OR_RETURN(operand.name, text_.Name());
-      ASSIGN_OR_RETURN(Instruction * found, FindOperand(operand, computation));
-      operands.push_back(found);
+      ASSIGN_OR_RETURN(Instruction * operand, ParseOperand(computation));
+      operands.push_back(operand);
     } while (text_.Take(","));
     return operands;
+  }
+
+  // Parses a name, with the shape before it in older texts, or an operation without a name:
+  // `f32[] constant(1)`.
+  absl::StatusOr<Instruction*> ParseOperand(Computation* computation) {
+    const size_t begin = text_.Begin();
+    std::optional<Shape> shape;
+    if (text_.Peek() != '%') {
+      const bool has_shape =
+          text_.Peek() == '(' || (!text_.Word().empty() && text_.Peek() == '[');
+      text_.set_at(begin);
+      if (has_shape) {
+        ASSIGN_OR_RETURN(shape, ParseShape(text_));
+      }
+      if (AtOperation()) {
+        if (++nested_ > kMostNestedOperands) return text_.Error("operands nested too deep");
+        auto operation = ParseOperation(computation, begin, std::move(shape), "");
+        --nested_;
+        return operation;
+      }
+    }
+    NameInText operand;
+    operand.at = text_.Begin();
+    ASSIGN_OR_RETURN(operand.name, text_.Name());
+    return FindOperand(operand, computation);
   }
 
   // Newer texts name an element of a tuple where it is used: %t#1 is get-tuple-element(%t),
@@ -331,9 +445,14 @@ class TextParser {
         fmt::format("{} is no instruction that comes before in its computation", name.name));
   }
 
-  absl::StatusOr<std::vector<Computation*>> ComputationsOf(const TextAttributes& attributes) const {
+  absl::StatusOr<std::vector<Computation*>> ComputationsOf(const TextAttributes& attributes) {
     std::vector<Computation*> called;
     for (const NameInText& name : attributes.called) {
+      if (name.name.empty()) {
+        ASSIGN_OR_RETURN(Computation * written, ParseWrittenOut(name.at));
+        called.push_back(written);
+        continue;
+      }
       const auto found = computations_.find(name.name);
       if (found == computations_.end()) {
         return text_.ErrorAt(name.at,
@@ -344,16 +463,43 @@ class TextParser {
     return called;
   }
 
+  // Parses a computation that stands where others have a name: `to_apply={ ... }`.
+  absl::StatusOr<Computation*> ParseWrittenOut(size_t at) {
+    if (++nested_ > kMostNestedOperands) return text_.ErrorAt(at, "computations nested too deep");
+    const size_t after = text_.at();
+    std::unordered_map<std::string, Instruction*> outer;
+    outer.swap(instructions_);
+    text_.set_at(at);
+    ASSIGN_OR_RETURN(Computation * computation, ParseBody("computation", at));
+    text_.set_at(after);
+    outer.swap(instructions_);
+    --nested_;
+    return computation;
+  }
+
   TextCursor text_;
   ParsedText parsed_;
   bool scheduled_ = false;
+  int nested_ = 0;  // operations and computations that stand inside of others
   std::unordered_map<std::string, Computation*> computations_;
   std::unordered_map<std::string, Instruction*> instructions_;  // of the current computation
 };
 
 }  // namespace
 
-bool LooksLikeHloText(std::string_view bytes) { return TextCursor(bytes).Take(kModule); }
+bool LooksLikeHloText(std::string_view bytes) {
+  TextCursor text(bytes);
+  if (text.Take(kModule)) return true;
+  constexpr size_t kLooked = 4096;
+  const auto is_text = [](char c) { return c == '\n' || c == '\t' || c == '\r' || c >= ' '; };
+  if (!std::ranges::all_of(bytes.substr(0, kLooked), is_text)) return false;
+  if (text.Take("ENTRY ")) return true;
+  // The first computation of a module without a header: `name {` or `%name (p: f32[]) -> f32[] {`.
+  const size_t begin = text.Begin();
+  if (const auto name = text.Name(); !name.ok() || *name == "module") return false;
+  if (text.Peek() == '{') return true;
+  return bytes[begin] == '%' && text.Peek() == '(';
+}
 
 absl::StatusOr<ParsedText> ParseHloText(std::string_view text) { return TextParser(text).Parse(); }
 

@@ -1,4 +1,6 @@
-// HLO text -> Module: what the printer prints (printer.h) and what XLA prints.
+// HLO text -> Module: what the printer prints (printer.h), what XLA prints, and the short forms that
+// people write: no header, no ENTRY, shapes that the operands imply, operations as operands, a
+// computation where it is called, one value for a whole constant.
 //
 // Computations stand before those that call them and instructions before those that
 // use them, as both print them. In a scheduled module the order of lines is the

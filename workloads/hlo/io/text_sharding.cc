@@ -108,10 +108,12 @@ absl::Status ParseAxes(TextCursor& text, const pb::MeshProto& mesh, Axes* axes, 
   return absl::OkStatus();
 }
 
-// mesh[...], [{'x'}, {}], replicated={'y'}} after the opening bracket
+// mesh[...], [{'x'}, {}], replicated={'y'}} after the opening bracket; mesh[...] replicated} splits
+// nothing.
 absl::Status ParseNamed(TextCursor& text, pb::NamedShardingProto& named) {
   RETURN_IF_ERROR(ParseMesh(text, *named.mutable_mesh()));
-  RETURN_IF_ERROR(text.Expect(","));
+  text.Take(",");
+  if (text.Take("replicated}")) return absl::OkStatus();
   RETURN_IF_ERROR(text.Expect("["));
   while (!text.Take("]")) {
     auto* dim = named.add_dim_shardings();
@@ -124,6 +126,10 @@ absl::Status ParseNamed(TextCursor& text, pb::NamedShardingProto& named) {
     const size_t begin = text.Begin();
     const std::string_view kind = text.Word();
     RETURN_IF_ERROR(text.Expect("="));
+    if (kind == "metadata") {
+      RETURN_IF_ERROR(text.Balanced().status());
+      continue;
+    }
     auto* axes = kind == "replicated"  ? named.mutable_replicated_axes()
                  : kind == "unreduced" ? named.mutable_unreduced_axes()
                  : kind == "manual"    ? named.mutable_manual_axes()
@@ -151,7 +157,7 @@ absl::Status ParseTiles(TextCursor& text, pb::OpSharding& sharding) {
   if (text.Peek() == '<') {
     RETURN_IF_ERROR(ParseIota(text, sharding.mutable_iota_reshape_dims(),
                               sharding.mutable_iota_transpose_perm()));
-  } else if (text.Peek() != '}' && text.Peek() != 'l') {
+  } else if (text.Peek() >= '0' && text.Peek() <= '9') {
     do {
       ASSIGN_OR_RETURN(const int64_t device, text.Integer());
       sharding.add_tile_assignment_devices(device);
@@ -166,6 +172,23 @@ absl::Status ParseTiles(TextCursor& text, pb::OpSharding& sharding) {
     }
   }
   return absl::OkStatus();
+}
+
+// shard_as 3 or shard_like 3: the group of shardings that are to be alike.
+absl::Status ParseGroup(TextCursor& text, pb::OpSharding& sharding) {
+  const bool like = text.Take(kShardLike);
+  if (!like && !text.Take(kShardAs)) return absl::OkStatus();
+  sharding.set_is_shard_group(true);
+  sharding.set_shard_group_type(like ? pb::OpSharding::LIKE : pb::OpSharding::AS);
+  ASSIGN_OR_RETURN(const int64_t group, text.Integer());
+  sharding.set_shard_group_id(group);
+  return absl::OkStatus();
+}
+
+// metadata={op_name="a"}, or a list of such: who stated it, which nothing asks for.
+absl::Status SkipMetadata(TextCursor& text) {
+  if (!text.Take("metadata=")) return absl::OkStatus();
+  return text.Balanced().status();
 }
 
 absl::Status ParseOne(TextCursor& text, int depth, pb::OpSharding& sharding) {
@@ -196,6 +219,8 @@ absl::Status ParseOne(TextCursor& text, int depth, pb::OpSharding& sharding) {
       sharding.add_tile_assignment_devices(device);
     }
   }
+  RETURN_IF_ERROR(ParseGroup(text, sharding));
+  RETURN_IF_ERROR(SkipMetadata(text));
   return text.Expect("}");
 }
 

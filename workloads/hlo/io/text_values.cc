@@ -170,6 +170,7 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
   std::vector<double> reals;
   // Elements in row-major order, with or without brackets around rows.
   int depth = 0;
+  const bool bracketed = text.Peek() == '{';
   do {
     while (text.Take("{")) ++depth;
     if (depth == 0 || text.Peek() != '}') {
@@ -179,7 +180,8 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
   } while (text.Take(","));
   if (depth > 0) return text.Error("a bracket that is not closed");
   const size_t elements = integers.size() + reals.size() / (IsComplex(type) ? 2 : 1);
-  if (static_cast<int64_t>(elements) != shape.ElementCount()) {
+  const bool once = elements == 1 && !bracketed;
+  if (static_cast<int64_t>(elements) != shape.ElementCount() && !once) {
     return text.ErrorAt(begin, fmt::format("{} elements for {}", elements, shape.ToString()));
   }
   if (type == PrimitiveType::kPred || IsIntegral(type)) {
@@ -188,7 +190,8 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
     for (const double value : reals) AppendReal(type, value, literal);
   }
   // In row-major order, whatever the array's order in memory.
-  *literal.mutable_shape() = ShapeToProto(MakeShape(type, shape.dims));
+  const bool fills = static_cast<int64_t>(elements) != shape.ElementCount();
+  *literal.mutable_shape() = ShapeToProto(fills ? MakeScalarShape(type) : MakeShape(type, shape.dims));
   return literal;
 }
 

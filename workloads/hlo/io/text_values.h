@@ -13,8 +13,8 @@ namespace tpusim::hlo {
 absl::StatusOr<Shape> ParseShape(TextCursor& text);
 
 // Parses the values between the parentheses of a constant; no elements for {...}, and for types
-// whose values have no text of their own (complex numbers, integers below a byte). Error: another
-// number of elements than the shape has.
+// whose values have no text of their own (complex numbers, integers below a byte). One value without
+// brackets fills the array: its literal is a scalar. Error: another number of elements.
 absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& shape);
 
 // {devices=[2,4]<=[8]T(1,0) last_tile_dim_replicate}, {replicated}, {mesh['x'=2], [{'x'}]}
