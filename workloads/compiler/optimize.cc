@@ -2,7 +2,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/cost/chip_cost_model.h"
-#include "workloads/hlo/transforms/split_tuple_copies.h"
+#include "workloads/hlo/transforms/expand_composites.h"
 #include "workloads/passes/passes.h"
 
 namespace tpusim::compiler {
@@ -29,7 +29,7 @@ absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& c
   cost::StatedCosts stated_costs(costs, options.costs);
   passes::PassContext context(target, stated_costs);
   context.stated = &stated;
-  hlo::SplitTupleCopies(module);
+  hlo::ExpandComposites(module);
   Optimized result;
   RETURN_IF_ERROR(
       passes::RunPipeline(pipeline, module, context, options.pipeline, result.runs).status());

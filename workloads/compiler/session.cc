@@ -8,7 +8,7 @@
 #include "workloads/buffers/fits.h"
 #include "workloads/compiler/reasons.h"
 #include "workloads/hlo/analysis/verify.h"
-#include "workloads/hlo/transforms/split_tuple_copies.h"
+#include "workloads/hlo/transforms/expand_composites.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/op_places.h"
@@ -95,7 +95,7 @@ absl::Status TakePartitioned(hlo::ImportedWorkload& imported, CompileResult& res
     if (partitions == 0) result.workload.set_num_partitions(result.mesh.size());
   }
   if (!imported.compiled) ClearShardings(*imported.module);
-  hlo::SplitTupleCopies(*imported.module);
+  hlo::ExpandComposites(*imported.module);
   result.module = std::move(imported.module);
   return absl::OkStatus();
 }

@@ -40,6 +40,12 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                                         const target::Target& target) {
   const KernelView view = ViewKernel(instruction, target);
   for (const KernelInput& input : view.inputs) {
+    if (input.reads() && input.value->shape().IsTuple() &&
+        instruction.opcode() != Opcode::kCustomCall) {
+      return NoRule(fmt::format("no rule to execute {}: its operand {} is a tuple; give it the "
+                                "elements",
+                                instruction.Describe(), input.value->name()));
+    }
     if (input.reads() && SpaceOf(input.value->shape()) == isa::MemorySpace::kHost) {
       return NoRule(
           fmt::format("no rule to execute {}: it computes on {}, which is in host memory; "

@@ -271,6 +271,13 @@ const Instruction* ProductIn(const Instruction& i) {
 }
 
 bool RunsOnVectorUnits(const Instruction& product) {
+  const auto is_empty = [](const hlo::Shape& shape) {
+    return shape.IsArray() && shape.ElementCount() == 0;
+  };
+  if (is_empty(product.shape()) || is_empty(product.operand(0)->shape()) ||
+      is_empty(product.operand(1)->shape())) {
+    return true;  // at most zeros are written
+  }
   if (product.opcode() == Opcode::kDot) {
     const Product p = SizesOfDot(product);
     return p.m == 1 || p.n == 1;

@@ -11,7 +11,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/transforms/checkpoint_names.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
-#include "workloads/hlo/transforms/split_tuple_copies.h"
+#include "workloads/hlo/transforms/expand_composites.h"
 #include "workloads/sharding/normalised/constants.h"
 #include "workloads/sharding/normalised/regions.h"
 #include "workloads/sharding/rules/rolls.h"
@@ -492,7 +492,7 @@ absl::Status InlinePlainCalls(hlo::Module& module) {
   module.InlineCalls([](const Instruction& call) {
     return call.opcode() == Opcode::kCall && !IsRegionCall(call);
   });
-  hlo::SplitTupleCopies(module);
+  hlo::ExpandComposites(module);
   module.RemoveUnreachable();
   module.Cleanup();
   return absl::OkStatus();

@@ -1,0 +1,15 @@
+#include "workloads/hlo/transforms/expand_composites.h"
+
+#include "workloads/hlo/transforms/expand_batch_norm.h"
+#include "workloads/hlo/transforms/expand_rng.h"
+#include "workloads/hlo/transforms/split_tuple_copies.h"
+
+namespace tpusim::hlo {
+
+void ExpandComposites(Module& module) {
+  SplitTupleCopies(module);
+  ExpandBatchNorm(module);
+  ExpandRng(module);
+}
+
+}  // namespace tpusim::hlo

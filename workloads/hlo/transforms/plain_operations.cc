@@ -1,0 +1,77 @@
+#include "workloads/hlo/transforms/plain_operations.h"
+
+#include <utility>
+
+#include "workloads/hlo/ir/attributes.h"
+
+namespace tpusim::hlo {
+
+Instruction* PlainOperations::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands) {
+  return computation().Add(opcode, std::move(shape), std::move(operands), "", &replaced_);
+}
+
+Instruction* PlainOperations::Apply(Opcode opcode, std::vector<Instruction*> operands) {
+  const Shape shape = operands[0]->shape();
+  return Add(opcode, shape, std::move(operands));
+}
+
+Instruction* PlainOperations::Convert(Opcode opcode, Instruction* value, PrimitiveType type) {
+  if (value->shape().element_type == type) return value;
+  return Add(opcode, MakeShape(type, value->shape().dims), {value});
+}
+
+Instruction* PlainOperations::Fill(PrimitiveType type, const std::vector<int64_t>& dims,
+                                   double value) {
+  return Broadcast(AddConstant(&computation(), type, value), dims, {});
+}
+
+Instruction* PlainOperations::Broadcast(Instruction* value, const std::vector<int64_t>& dims,
+                                        const std::vector<int64_t>& at) {
+  Instruction* broadcast =
+      Add(Opcode::kBroadcast, MakeShape(value->shape().element_type, dims), {value});
+  SetDimensions(broadcast, at);
+  return broadcast;
+}
+
+Instruction* PlainOperations::SumExcept(Instruction* value, int64_t kept) {
+  const Shape& shape = value->shape();
+  const Shape scalar = MakeScalarShape(shape.element_type);
+  Computation* add = computation().parent()->AddComputation("sum");
+  Instruction* a = add->AddParameter(0, scalar, "a");
+  Instruction* b = add->AddParameter(1, scalar, "b");
+  add->set_root(add->Add(Opcode::kAdd, scalar, {a, b}));
+  Instruction* zero = AddConstant(&computation(), shape.element_type, 0);
+  Instruction* sum = Add(Opcode::kReduce, MakeShape(shape.element_type, {shape.dims[kept]}),
+                         {value, zero});
+  sum->set_called({add});
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (d != kept) dims.push_back(d);
+  }
+  SetDimensions(sum, dims);
+  return sum;
+}
+
+void PlainOperations::Replace(Instruction* value) {
+  if (replaced_.attrs().has_sharding() && value->shape().IsArray()) {
+    *value->mutable_attrs().mutable_sharding() = replaced_.attrs().sharding();
+  }
+  if (replaced_.has_control_edges()) replaced_.MoveControlTo(value, value);
+  replaced_.ReplaceAllUsesWith(value);
+  computation().Remove(&replaced_);
+}
+
+void PlainOperations::ReplaceByTuple(const std::vector<Instruction*>& values) {
+  const pb::OpSharding& sharding = replaced_.attrs().sharding();
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < values.size(); ++i) {
+    shapes.push_back(values[i]->shape());
+    if (static_cast<int>(i) >= sharding.tuple_shardings_size()) continue;
+    *values[i]->mutable_attrs().mutable_sharding() =
+        sharding.tuple_shardings(static_cast<int>(i));
+  }
+  Replace(computation().Add(Opcode::kTuple, MakeTupleShape(std::move(shapes)), values,
+                            replaced_.name()));
+}
+
+}  // namespace tpusim::hlo

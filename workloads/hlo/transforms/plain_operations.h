@@ -1,0 +1,44 @@
+// Elementwise arithmetic, broadcasts and sums, written in the place of another instruction.
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_PLAIN_OPERATIONS_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_PLAIN_OPERATIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::hlo {
+
+// Adds instructions to the computation of one that they replace; they have its source location.
+// Operands of one call have equal dimensions.
+class PlainOperations {
+ public:
+  explicit PlainOperations(Instruction& replaced) : replaced_(replaced) {}
+
+  // An operation whose result has the shape of its first operand.
+  Instruction* Apply(Opcode opcode, std::vector<Instruction*> operands);
+  // The same with elements of another type: convert, bitcast-convert.
+  Instruction* Convert(Opcode opcode, Instruction* value, PrimitiveType type);
+  // An array whose elements are all `value`.
+  Instruction* Fill(PrimitiveType type, const std::vector<int64_t>& dims, double value);
+  // An array in which the dimensions of `value` are those of `at`.
+  Instruction* Broadcast(Instruction* value, const std::vector<int64_t>& dims,
+                         const std::vector<int64_t>& at);
+  // The sum over all dimensions but `kept`.
+  Instruction* SumExcept(Instruction* value, int64_t kept);
+
+  // Puts `value` in the place of the instruction, with its sharding and control edges.
+  void Replace(Instruction* value);
+  // Puts a tuple of `values` in the place of the instruction; each has its part of the sharding.
+  void ReplaceByTuple(const std::vector<Instruction*>& values);
+
+ private:
+  Computation& computation() { return *replaced_.parent(); }
+  Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands);
+
+  Instruction& replaced_;
+};
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_PLAIN_OPERATIONS_H_
