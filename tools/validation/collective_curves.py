@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Iterable
 from typing import Any
 
+import pictures
 from measurements import table, time_text
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -168,10 +169,10 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, pictures = pyplot.subplots(
+    figure, grid = pyplot.subplots(
         len(slices), len(KINDS), figsize=(13, 3 * len(slices)), squeeze=False, sharex=True
     )
-    for config, line in zip(slices, pictures, strict=True):
+    for config, line in zip(slices, grid, strict=True):
         for kind, axes in zip(KINDS, line, strict=True):
             mine = [r for r in rows if r["config"] == config and r["kind"] == kind]
             for algorithm, style in (("compiler", "o-"), ("best", "s--")):
@@ -183,15 +184,14 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
             axes.plot(sizes, bounds, color="grey", linewidth=0.8, label="bound")
             axes.set(xscale="log", yscale="log")
             axes.minorticks_off()
-            axes.minorticks_off()
             axes.set_ylim(bottom=1)
             axes.set_title(f"{config}, {kind}", fontsize=9)
             axes.tick_params(labelsize=7)
-    for axes in pictures[-1]:
+    for axes in grid[-1]:
         axes.set_xlabel("V, bytes", fontsize=8)
-    for line in pictures:
+    for line in grid:
         line[0].set_ylabel("us", fontsize=8)
-    pictures[0][0].legend(fontsize=7)
+    grid[0][0].legend(fontsize=7)
     figure.suptitle(chip, fontsize=10)
     figure.tight_layout()
     pictures.save(figure, path)
