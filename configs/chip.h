@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@
 #include "configs/units.h"
 
 namespace tpusim::configs {
+
+class Instructions;
 
 struct MxuParams {
   int64_t count = 0;                  // systolic arrays per TensorCore
@@ -197,7 +200,8 @@ struct ChipParams {
   HostParams host;
   SliceRules slices;
   DeviceOrderRules device_order;
-  Policy compiler;  // what the TPU compiler does on this chip
+  Policy compiler;  // what the TPU compiler decides for this chip
+  std::shared_ptr<const Instructions> instructions;  // what operations cost on it
 
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.

@@ -8,11 +8,13 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "configs/chip_schema.h"
 #include "configs/embedded_files.h"
+#include "configs/instructions.h"
 #include "configs/names.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
@@ -325,6 +327,8 @@ absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
     if (others) row["source"] = borrowed + row["source"].get<std::string>();
     RETURN_IF_ERROR(ReadParameter(parameter, row, where, where, file));
   }
+  file->chip.instructions =
+      std::make_shared<const Instructions>(BuiltInInstructions(chip, policy.like));
   return absl::OkStatus();
 }
 
@@ -378,7 +382,7 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
   }
   static const std::vector<std::string> kFields = {
       "$schema", "name", "description",  "base",     "chip",
-      "ici",     "host", "device_order", "topology", "compiler"};
+      "ici",     "host", "device_order", "topology", "compiler", "instructions"};
   RETURN_IF_ERROR(CheckKeys(json, kFields, where));
   for (const auto& [key, child] : json.items()) {
     if (key == "chip" || key == "ici" || key == "host") {
@@ -394,6 +398,11 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
   }
   if (json.contains("compiler")) {
     RETURN_IF_ERROR(ReadCompiler(json["compiler"], where, &file));
+  }
+  if (json.contains("instructions")) {
+    auto own = std::make_shared<Instructions>(*file.chip.instructions);
+    RETURN_IF_ERROR(AddInstructions(json["instructions"], where + ": instructions", own.get()));
+    file.chip.instructions = std::move(own);
   }
   ASSIGN_OR_RETURN(const std::string name, ReadString(json, "name", where));
   if (!name.empty()) file.chip.name = name;

@@ -12,6 +12,7 @@
 #include "configs/chip_schema.h"
 #include "configs/cloud_names.h"
 #include "configs/embedded_files.h"
+#include "configs/instructions.h"
 #include "configs/name_value.h"
 #include "configs/names.h"
 #include "configs/quantity_text.h"
@@ -273,6 +274,11 @@ absl::StatusOr<std::vector<ParameterInfo>> Describe(const std::string& chip, boo
     const Provenance& from = file.provenance[i];
     result.push_back({table[i].path, FormatValue(table[i], table[i].get(file.chip)), table[i].unit,
                       from.source, from.note, from.bracket, from.flag});
+  }
+  if (!compiler) return result;
+  for (const InstructionRow& row : file.chip.instructions->rows()) {
+    result.push_back({fmt::format("instructions.{}.{}", row.operation, row.type),
+                      ToString(row.cost), "per_register", row.source, "", "", ""});
   }
   return result;
 }

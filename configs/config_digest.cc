@@ -1,6 +1,7 @@
 #include "configs/config_digest.h"
 
 #include "configs/chip_schema.h"
+#include "configs/instructions.h"
 
 namespace tpusim::configs {
 namespace {
@@ -33,6 +34,7 @@ void AddTo(Digest& digest, const Topology& topology) {
 void AddTo(Digest& digest, const ChipParams& chip) {
   for (const Parameter& parameter : ChipParameters()) digest.Add(parameter.get(chip));
   digest.Add(chip.name, chip.compiler.like);
+  AddTo(digest, *chip.instructions);
   AddTo(digest, chip.slices);
   AddTo(digest, chip.device_order);
 }

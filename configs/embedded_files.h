@@ -14,8 +14,8 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// Returns the files of a folder ("chips", "compilers", "collectives", "schemas", "tpusim",
-// "validation") in the order of their names.
+// Returns the files of a folder ("chips", "compilers", "collectives", "instructions", "schemas",
+// "tpusim", "validation") in the order of their names.
 const std::vector<EmbeddedFile>& EmbeddedFiles(std::string_view folder);
 
 inline std::vector<std::string> EmbeddedNames(std::string_view folder) {

@@ -129,6 +129,18 @@ std::string ChipJsonSchema() {
   compiler["properties"]["like"] = {
       {"type", "string"}, {"description", "the chip whose values of the compiler hold; or \"\""}};
   compiler["properties"]["source"] = compiler["properties"]["note"] = text;
+  Schema operations = {{"operation", text}, {"type", text}, {"source", text}};
+  for (const char* unit : {"valu", "eup", "xlu", "scalar", "mxu"}) {
+    operations[unit] = {{"type", "number"}, {"minimum", 0}, {"maximum", 10000}};
+  }
+  root["properties"]["instructions"] = {
+      {"description", "what operations cost on this chip, where that differs from the base"},
+      {"type", "array"},
+      {"items",
+       {{"type", "object"},
+        {"additionalProperties", false},
+        {"required", {"operation", "type"}},
+        {"properties", operations}}}};
   root["$defs"] = definitions;
   return root.dump(2) + "\n";
 }

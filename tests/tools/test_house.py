@@ -90,49 +90,14 @@ CASES = re.compile(f"(?:{LABEL}){{{MOST_OPCODES + 1},}}")
 COMPARISON = r"==\s*(?:hlo::)?Opcode::\w+\s*\|\|[^;{}|]*?"
 COMPARISONS = re.compile(f"(?:{COMPARISON}){{{MOST_OPCODES},}}" + r"==\s*(?:hlo::)?Opcode::")
 
-# Files that decide as the TPU compiler does: what it is known to do is in configs/compilers.
-POLICY_FILES = [
-    *("passes/**/*.cc", "passes/**/*.h", "buffers/*.cc", "buffers/*.h", "collectives/candidates.h"),
-    *(f"kernels/{name}.*" for name in ("product", "dot_kernel", "loop_kernel", "whole_rows")),
-    *(f"kernels/{name}.*" for name in ("reduce_cost", "index_cost")),
-]
+# Rooms that compute what the TPU compiler's programs cost, or decide as it does: what it is known
+# to do is in configs/compilers.
+POLICY_ROOMS = ["kernels", "collectives", "mosaic", "passes", "buffers"]
 # Numbers that no reader takes for a value of the compiler.
 PLAIN = {"0", "1", "2", "0.0", "1.0", "2.0"}
-# Constants that are none either: limits of our own effort, what is tried in turn, and the like.
-OWN_NUMBERS = {
-    "kBeside": "one bit of a set",
-    "kContract": "the innermost dimension of a grid",
-    "kElementBytes": "bytes of a word",
-    "kLargestShown": "names in a message",
-    "kMaxSteps": "effort: steps that are tried",
-    "kMaxTiles": "effort: tiles that are tried",
-    "kMost": "names in a message",
-    "kNoticeable": "rounding of a replay",
-    "kOther": "one bit of a set",
-    "kRatios": "what is tried in turn",
-    "kBusyShares": "what is tried in turn",
-    "kSteps": "rounding of a rank",
-    "kWhole": "a bound that its comment derives",
-    "kMostBlocks": "a number of a program that makes no sense",
-    "kNamed": "names in a message",
-}
-# Lines whose numbers follow from units and formats, not from a compiler.
-ARITHMETIC = {
-    r"BitWidth|\bbits\b": "widths of types",
-    r"\(row, 8\)|CeilDiv\(.*, 8\)": "bits of a byte",
-    r"\b1e-?\d+\b|/ 1000\b": "prefixes of units, and rounding",
-    r"percent / 100": "percent",
-    r"return \{\d+, \d+, true\}": "mantissa and exponent of a format",
-    r"hash|ULL": "a hash",
-    r"lanes \* 4\b": "bytes of a register",
-    r"IsComplex\(type\) \? 4 : 1": "products of reals in one of complex numbers",
-    r"narrow \? 4 : 2": "operations that a multiplication and an addition take, with rounding",
-    r"room \+= BytesOf\(input, target\) \* 4": "two buffers, and once more unpacked",
-    r"kMaxTiles \* 4096; limit \*= 16": "effort: tiles that are tried",
-    r"erase\(suffix, 5\)": "letters of a name",
-    r"item\.size\(\) > 18": "digits of a number",
-    r"operand\(\d\)": "places of operands",
-}
+# A comment beside any other number, or above it, says where it is from; on the first line of a
+# block it is about all numbers of that.
+MARKER = re.compile(r"// number: (\S.*)")
 
 
 def sources(folder: pathlib.Path, *endings: str) -> list[pathlib.Path]:
@@ -329,41 +294,46 @@ def test_what_changes_under_a_loop_is_walked() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def foreign_numbers(text: str) -> list[tuple[int, str]]:
-    """Lines, and what they say, with a number that may be a value of the TPU compiler."""
+def unmarked_numbers(text: str) -> list[tuple[int, str]]:
+    """Lines, and what they say, with a number of unknown source."""
+    comments = text.split("\n")
     text = re.sub(r"//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\])'|#[^\n]*", "", text)
     found = []
-    for number, line in enumerate(text.split("\n"), 1):
+    marked_block = above = False
+    for number, (line, commented) in enumerate(zip(text.split("\n"), comments, strict=True), 1):
+        marked = above or MARKER.search(commented) is not None
+        above = marked and not line.strip()
+        if marked and line.rstrip().endswith("{") and re.search(r"enum|=", line):
+            marked_block = True
         literals = re.findall(r"(?<![\w.])\d[\d']*(?:\.\d*)?(?:e[-+]?\d+)?(?=[uUlLfF]*\b)", line)
-        if all(literal in PLAIN for literal in literals):
-            continue
-        names = re.findall(r"\b(k[A-Z]\w*|most_rounds)\b(?:\[\])?\s*[={(]", line)
-        own = any(name in OWN_NUMBERS for name in names)
-        if not own and not any(re.search(pattern, line) for pattern in ARITHMETIC):
+        if not marked and not marked_block and any(each not in PLAIN for each in literals):
             found.append((number, line.strip()))
+        if line.startswith("}"):
+            marked_block = False
     return found
 
 
-def test_no_value_of_the_compiler_is_in_a_pass() -> None:
-    assert foreign_numbers("constexpr Bytes kLeastRow(512);") == [
+def test_every_number_of_the_compiler_has_its_source_beside_it() -> None:
+    assert unmarked_numbers("constexpr Bytes kLeastRow(512);") == [
         (1, "constexpr Bytes kLeastRow(512);")
     ]
-    assert foreign_numbers("x = 2;\nif (members % 4 != 0) {  // no 8\n") == [
-        (2, "if (members % 4 != 0) {")
+    assert unmarked_numbers("x = 2;\nif (members % 4 != 0) {  // no 8\n  y = 3;") == [
+        (2, "if (members % 4 != 0) {"),
+        (3, "y = 3;"),
     ]
-    assert foreign_numbers('constexpr int kSteps = 9;\nF("512", i + 1);') == []
+    assert unmarked_numbers('int kSteps = 9;  // number: effort\nF("512", i + 1);') == []
+    assert unmarked_numbers("// number: effort\nint kSteps = 9;\nx = 3;") == [(3, "x = 3;")]
+    assert unmarked_numbers("enum A {  // number: codes\n  kB = 3,\n};\nx = 4;") == [(4, "x = 4;")]
     wrong = []
-    for pattern in POLICY_FILES:
-        paths = sorted(WORKLOADS.glob(pattern))
-        assert paths, f"no file is {pattern}"
-        for path in paths:
+    for name in POLICY_ROOMS:
+        for path in sources(WORKLOADS / name, ".h", ".cc"):
             if path.name == "limits.h":  # Limits of effort, each with its purpose.
                 continue
-            for line, text in foreign_numbers(path.read_text()):
+            for line, text in unmarked_numbers(path.read_text()):
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {text}")
     assert not wrong, (
-        "what the TPU compiler does is a row of configs/compilers (CONTRIBUTING.md); a number of "
-        "our own is named in OWN_NUMBERS or ARITHMETIC with its reason:\n" + "\n".join(wrong)
+        "what the TPU compiler does is a row of configs/compilers (CONTRIBUTING.md); beside any "
+        "other number stands where it is from, // number: ...\n" + "\n".join(wrong)
     )
 
 

@@ -5,9 +5,9 @@
 
 Compiles kernels of one operation ahead of time, without hardware, has the compiler write its final
 bundles and how they use the slots of the core (--xla_jf_dump_llo_text), and puts the operations per
-vector register of the result into validation/kernels/schedules.json. The operation counts of
-workloads/kernels/elementwise_cost.cc are from there. Narrow types: per register as it lies in
-memory, which holds two of 32 bits for bf16.
+vector register of the result into validation/kernels/schedules.json. The rows of
+configs/compilers/instructions whose source is "schedules" are from there. Narrow types: per
+register as it lies in memory, which holds two of 32 bits for bf16.
 """
 
 import json

@@ -16,7 +16,7 @@
 namespace tpusim::buffers {
 namespace {
 
-constexpr size_t kLargestShown = 5;
+constexpr size_t kLargestShown = 5;  // number: names in a message
 constexpr char kNeededHbm[] = "tpusim/needed_hbm_bytes";
 
 // Writes memory as JAX prints it, in powers of 1024.

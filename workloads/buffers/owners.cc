@@ -21,7 +21,7 @@ using hlo::Opcode;
 
 // Parts of a train step, and sets of them.
 using Parts = unsigned;
-constexpr Parts kForward = 1, kBackward = 2, kOther = 4;
+constexpr Parts kForward = 1, kBackward = 2, kOther = 4;  // number: bits of a set
 
 Parts PartOf(const std::string& op_name) {
   if (op_name.find("transpose(") != std::string::npos) return kBackward;

@@ -56,6 +56,7 @@ timing::GroupWires BoxWires(const Box& box) {
     // Hops between all ordered pairs of a dimension: a line has n(n^2-1)/3, a ring n
     // times n^2/4 or (n^2-1)/4; each occurs for every pair of dimensions.
     const int64_t in_lane =
+        // number: hops between all pairs, a closed sum
         run.ring ? run.n * (run.n * run.n / 4) : run.n * (run.n * run.n - 1) / 3;
     wires.total_distance += dimensions * dimensions * in_lane;
     // Planes: one at the end (all but one layer has to come in), one in the

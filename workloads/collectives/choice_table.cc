@@ -299,7 +299,7 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
     const std::string at = fmt::format("{}.swept.{}", where, chip);
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadNames(slices, at));
     for (const std::string& name : names) {
-      std::array<int64_t, 3>& slice = table.swept[chip].emplace_back();
+      std::array<int64_t, 3>& slice = table.swept[chip].emplace_back();  // number: axes of a slice
       if (!configs::ParseShape(name, &slice)) {
         return UserError(fmt::format("{}: \"{}\" is not of the form AxB", at, name));
       }

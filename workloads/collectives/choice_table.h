@@ -54,7 +54,7 @@ enum class Fact {
   kOneWayRing,      // at most compiler.one_way_ring_most_members
   kOneWayAxes,      // the longest axis has at most compiler.one_way_axis_most_members
 };
-inline constexpr size_t kFacts = 19;
+inline constexpr size_t kFacts = 19;  // number: columns of the table
 using Facts = std::array<int64_t, kFacts>;
 
 struct Condition {
@@ -101,7 +101,7 @@ struct ChoiceRow {
 
 struct ChoiceTable {
   // Chips and slices (extents in chips, ascending) that were compiled for.
-  std::map<std::string, std::vector<std::array<int64_t, 3>>> swept;
+  std::map<std::string, std::vector<std::array<int64_t, 3>>> swept;  // number: axes of a slice
   std::vector<ConditionRow> rings, offloads;
   std::vector<ChoiceRow> rows;
 };

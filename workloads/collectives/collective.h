@@ -61,7 +61,7 @@ struct CollectiveRequest {
   // All-to-all with parts that differ: what each device sends to the first, second
   // ... member of its group (itself included). Empty: equal parts of the operand.
   std::vector<Bytes> parts;
-  int64_t element_bytes = 4;
+  int64_t element_bytes = 4;  // number: bytes of a word
   bool sparse_core = false;  // it adds, where something is added
   // Kernels forward what arrives (isa::Poll), and who starts it has done what comes before the
   // first transfer. Alone it takes as long as if it were not.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kAbout[] = "algorithms of collectives: ";
 
-std::string SliceText(const std::array<int64_t, 3>& slice) {
+std::string SliceText(const std::array<int64_t, 3>& slice) {  // number: axes of a slice
   std::string text;
   for (const int64_t extent : slice) {
     if (extent > 1) text += fmt::format("{}{}", text.empty() ? "" : "x", extent);
@@ -21,10 +21,11 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 // Says how a choice was extrapolated that a row says is printed, if this collective is unlike those
 // that were compiled.
 std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table) {
-  std::array<int64_t, 3> slice = query.slice;
+  std::array<int64_t, 3> slice = query.slice;  // number: axes of a slice
   std::ranges::sort(slice);
   const auto swept = table.swept.find(query.policy.like);
-  const std::vector<std::array<int64_t, 3>> slices =
+  const std::vector<std::array<int64_t, 3>> slices =  // number: axes of a slice
+      // number: axes of a slice
       swept != table.swept.end() ? swept->second : std::vector<std::array<int64_t, 3>>();
   if (query.chip != query.policy.like || std::ranges::find(slices, slice) == slices.end()) {
     std::string known;
@@ -140,6 +141,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   return query;
 }
 
+// number: axes of a slice
 CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
                          std::string_view axes, CollectiveKind kind, Bytes operand) {
   CompilerQuery query;

@@ -43,6 +43,7 @@ struct CompilerQuery {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string chip;                          // "v5e"
   configs::Policy policy;                    // `like`: the chip whose rows count; "": none do
+  // number: axes of a slice
   std::array<int64_t, 3> slice = {1, 1, 1};  // chips
   int64_t members = 1;
   std::vector<int64_t> extents;  // of the group along each axis over which it extends
@@ -59,6 +60,7 @@ struct CompilerQuery {
 CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form);
 // Along whole axes of a slice: x, y and z, and c for the devices of each chip.
+// number: axes of a slice
 CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
                          std::string_view axes, CollectiveKind kind, Bytes operand);
 

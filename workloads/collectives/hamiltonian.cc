@@ -47,7 +47,7 @@ std::vector<Position> HamiltonianCycle(const Box& box) {
   size_t even = 0;
   while (box.runs[even].n % 2 != 0) ++even;
   const size_t inner = even == 0 ? 1 : 0;
-  const size_t outer = 3 - even - inner;
+  const size_t outer = 3 - even - inner;  // number: the third axis
   const int64_t width = box.runs[inner].n;
   for (const auto& [row, column] : GridCycle(box.runs[even].n, width * box.runs[outer].n)) {
     Position position = {};

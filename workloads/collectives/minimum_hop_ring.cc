@@ -24,7 +24,7 @@ std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
     left.erase(nearest);
   }
   const size_t n = ring.size();
-  if (n < 4) return ring;
+  if (n < 4) return ring;  // number: smaller rings are one already
   if (std::cmp_greater(n, limits::kImprovedRing.most())) {
     limits::kImprovedRing.Reached();
     return ring;

@@ -10,7 +10,7 @@ namespace tpusim::collectives {
 namespace {
 
 // Steps that end within this of each other, in seconds, end together.
-constexpr double kSoon = 1e-12;
+constexpr double kSoon = 1e-12;  // number: rounding
 
 // A load is what one dimension carries in one phase: the data of all colors that take it then in
 // the same shape and the same way. A dimension that still is a line for some and a ring for others

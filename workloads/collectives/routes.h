@@ -78,6 +78,7 @@ class LinkLoads {
   size_t FromHost(int64_t chip) const;
   size_t Egress(int64_t host) const;
   size_t Ingress(int64_t host) const;
+  // number: effort: kept in place
   using Crossed = absl::InlinedVector<size_t, 4>;  // mostly one link, or four between slices
   Crossed CrossedBy(int64_t from, const isa::RouteEnd& end) const;
   double SlowestOf(size_t first, size_t end, size_t stride) const;

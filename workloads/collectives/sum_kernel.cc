@@ -6,6 +6,7 @@
 namespace tpusim::collectives {
 namespace {
 
+// number: assumed: spare_shards of the emitters (configs/compilers/collectives)
 constexpr int64_t kPieces = 4;  // of a shard
 
 // From the first chip of the slice to the farthest.

@@ -33,7 +33,7 @@ double ArrayCosts::CrossLanes(const hlo::Shape& array) const {
 }
 
 double ArrayCosts::Reduced(const hlo::Shape& array, const std::vector<int64_t>& dims) const {
-  return kernels::CrossingOfReduction(array, dims, target_).registers * cross_lane_;
+  return kernels::CrossLaneWorkOf(array, dims, target_).xlu * cross_lane_;
 }
 
 double ArrayCosts::Piece(const hlo::Shape& array, const std::vector<int64_t>& extents) const {

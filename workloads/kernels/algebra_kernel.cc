@@ -31,6 +31,7 @@ using hlo::Shape;
 // the panel, each waiting for the one before.
 double ColumnLatency(const configs::VpuParams& vpu) {
   const double alu = static_cast<double>(vpu.latency_cycles);
+  // number: a sum of steps, as above
   return 4 * alu + vpu.eup_cycles_per_vreg + 2 * vpu.xlu_cycles_per_vreg;
 }
 
@@ -77,6 +78,7 @@ Algebra CholeskyOf(const Instruction& i, const target::Target& target) {
   if (panels > 1) {
     // What is left after panel p is [r,panel] x [panel,r] with r = n - p panel; the
     // sum of r^2 is a third of panels n^2.
+    // number: an integral, as above
     algebra.mxu = {n, panel, CeilDiv(n, 3), isa::NumberFormat::kF32Highest,
                    (panels - 1) * algebra.batch};
   }
@@ -104,6 +106,7 @@ Algebra TriangularSolveOf(const Instruction& i, const target::Target& target) {
 // Returns the updates right of and below the panels of an m x n matrix, m >= n: (m - j) x (n - j)
 // at column j: n/2 (m - n/3) elements on average. `products` of a panel's width with it.
 isa::MxuWork TrailingUpdates(int64_t m, int64_t n, int64_t panel, int64_t products) {
+  // number: an integral, as above
   return {m - n / 3, panel, CeilDiv(n, 2), isa::NumberFormat::kF32Highest, products};
 }
 
@@ -184,19 +187,21 @@ Algebra EighOf(const Instruction& call, const target::Target& target) {
   algebra.batch = Batches(a);
   algebra.rounds = std::max<int64_t>(1, hlo::SweepsOf(call) * (2 * half - 1));
   const double quadrants =
-      4.0 * static_cast<double>(
+      4.0 * static_cast<double>(  // number: quadrants of a matrix
                 VectorRegisters(target, hlo::MakeShape(hlo::PrimitiveType::kF32, {half, half})));
   const double parts = is_complex ? 2 : 1;
   VectorWork round;
   // Two products and a sum per element: by rows and by columns of the matrix, by rows of the
   // vectors; then the diagonals, which three quadrants give and all four get.
+  // number: counted, as above
   round.valu = (3 * 3 * (is_complex ? 4 : 1) + (3 * 2 + 4) / 4.0) * quadrants;
   round.load = round.store = 2 * quadrants * parts;
-  round.xlu = 3 * quadrants * parts;
+  round.xlu = 3 * quadrants * parts;  // number: counted, as above
   // tau = (c - a) / 2b, t = 1 / (tau + sqrt(1 + tau^2)), cos = 1 / sqrt(1 + t^2), sin = t cos:
   // eight operations and four of the transcendental unit, one after the other, between a
   // diagonal that is collected from the lanes and results that are spread over them.
-  round.eup = 4 * static_cast<double>(CeilDiv(half, vpu.lanes));
+  round.eup = 4 * static_cast<double>(CeilDiv(half, vpu.lanes));  // number: counted, as above
+  // number: counted, as above
   round.latency = 8 * static_cast<double>(vpu.latency_cycles) + 4 * vpu.eup_cycles_per_vreg +
                   2 * vpu.xlu_cycles_per_vreg;
   algebra.work = round * static_cast<double>(algebra.rounds) * static_cast<double>(algebra.batch);
@@ -243,7 +248,9 @@ Algebra FftOf(const Instruction& i, const target::Target& target) {
     algebra.batch = std::max<int64_t>(1, algebra.batch / rows) * RoundUp(rows, algebra.abreast);
   }
   const double words = static_cast<double>(VectorRegisters(target, complex));
+  // number: counted in a radix-2 step
   algebra.work.valu = 5.0 / 2 * words * static_cast<double>(rounds);
+  // number: counted in a radix-2 step
   algebra.work.load = words * static_cast<double>(rounds) * 1.5;  // with the twiddle factors
   algebra.work.store = words * static_cast<double>(rounds);
   algebra.work.xlu = words * static_cast<double>(crossing);
@@ -268,11 +275,13 @@ isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra,
   isa::Kernel kernel;
   kernel.grid = {split.dim, {passes, 1.0}, {pieces, 1.0}};
   // What fits stays for all passes.
+  // number: one bit for each dimension of the grid
   const uint32_t moves = pieces > 1 ? 7U : split.dim.count > 1 ? 1U : 0U;
   const double share =
       static_cast<double>(split.block) / static_cast<double>(algebra.batch * pieces);
   for (isa::Window& w : windows) {
     w.bytes =
+        // number: rounding
         Bytes(static_cast<int64_t>(std::ceil(static_cast<double>(w.bytes.value()) * share - 1e-6)));
     w.moves_with = moves;
     w.buffers = moves != 0 ? 2 : 1;
@@ -287,6 +296,7 @@ isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra,
     // Products are shared out by batch where there are enough, else by rows.
     const double steps = kernel.FullSteps();
     const auto in_step = [steps](int64_t total) {
+      // number: rounding
       return static_cast<int64_t>(std::ceil(static_cast<double>(total) / steps - 1e-9));
     };
     if (static_cast<double>(algebra.mxu.batch) >= steps) {

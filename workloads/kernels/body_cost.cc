@@ -68,7 +68,7 @@ bool LacksConstants(const hlo::Module& module) {
 }
 
 Call::Array ArrayOf(const Shape& shape) {
-  return {shape.dims, CeilDiv(hlo::BitWidth(shape.element_type), 8)};
+  return {shape.dims, CeilDiv(hlo::BitWidth(shape.element_type), 8)};  // number: bits of a type
 }
 
 class BodyCosts {
@@ -79,6 +79,7 @@ class BodyCosts {
         partitions_(std::clamp<int64_t>(partitions, 1, limits::kTablePartitions.most())) {
     if (partitions > partitions_) limits::kTablePartitions.Reached(partitions - partitions_);
     const configs::ChipParams& chip = target.chip();
+    // number: bytes of a word
     facts_.register_bytes = chip.vpu.registers * chip.vpu.sublanes * chip.vpu.lanes * 4;
     facts_.weights = WeightsOf(chip);
   }
@@ -102,7 +103,7 @@ class BodyCosts {
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
         // Operands are also what a kernel computes with: only what may be a table is examined.
-        bool small = operand->shape().rank() <= 3;
+        bool small = operand->shape().rank() <= 3;  // number: dimensions of a table
         if (small && std::ssize(facts.operands) > limits::kTableOperands.most()) {
           small = false;
           limits::kTableOperands.Reached();
@@ -170,7 +171,7 @@ CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carrie
     const double depth = static_cast<double>(head);
     const double taken = static_cast<double>(RoundUp(head, mxu.rows));
     full = fmt::format(", with {:.0f} % of the arrays full, as products {} deep leave them",
-                       100 * depth / taken, head);
+                       100 * depth / taken, head);  // number: percent
   }
   cost.assumed.push_back(fmt::format("costs what it estimates of itself{}: {}", full, why));
   return cost;

@@ -39,8 +39,9 @@ constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
 };
 
 // More steps or larger blocks than any chip could take.
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMost = int64_t{1} << 40;  // number: more than any chip takes
 // No call takes a day.
+// number: seconds of a day in ps
 constexpr Picoseconds kLongest(int64_t{86400} * 1'000'000'000'000);
 
 tpusim::KernelProduct MessageOf(const CustomProduct& product) {
@@ -77,7 +78,7 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     tpusim::KernelBlock& m = *message.add_blocks();
     m.set_bytes(block.bytes.value());
     m.set_output(block.output);
-    for (int axis = 0; axis < 32; ++axis) {
+    for (int axis = 0; axis < 32; ++axis) {  // number: bits of a word
       if ((block.moves_with >> axis & 1U) != 0) m.add_moves_with(axis);
     }
   }
@@ -232,6 +233,7 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     steps *= size;
     pipeline.grid.push_back(size);
   }
+  // number: bits of a word
   if (pipeline.grid.size() > 31) return bad("its grid has more than 31 axes");
   for (const tpusim::KernelBlock& block : kernel.blocks()) {
     if (block.bytes() < 0 || block.bytes() > kMost) return bad("a block of an impossible size");

@@ -63,6 +63,7 @@ isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipP
   block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
   block.valu = CeilDiv(ElementwiseFlops(stage.flops, stage.products), registers * steps);
   block.eup = CeilDiv(stage.transcendentals.value(), registers * steps);
+  // number: bytes of a word
   block.load = block.store = CeilDiv(stage.spilled.value(), 4 * registers * steps);
   return block;
 }
@@ -104,8 +105,8 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
     kernel.windows.push_back(w);
     (block.output ? out : in) += block.bytes;
   }
-  kernel.block.load += CeilDiv(in.value(), 4 * registers);
-  kernel.block.store += CeilDiv(out.value(), 4 * registers);
+  kernel.block.load += CeilDiv(in.value(), 4 * registers);  // number: bytes of a word
+  kernel.block.store += CeilDiv(out.value(), 4 * registers);  // number: bytes of a word
   return kernel;
 }
 
@@ -139,6 +140,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
   const Bytes read = cost.bytes - written;
 
   FastestKernel fastest(target);
+  // number: effort: steps that are tried
   const int64_t most = std::max<int64_t>(1, cost.bytes.value() / kMiB * 4);
   for (int64_t parts : CandidateCounts(most, most)) {
     isa::Kernel kernel;

@@ -52,6 +52,7 @@ class TileBytes {
 };
 
 // Grid dimensions, outermost first. K is innermost, so that partial sums stay.
+// number: dimensions of a grid
 enum GridIndex : uint32_t { kBatch = 0, kOuter = 1, kInner = 2, kContract = 3 };
 
 // Steps along the dimensions of a product, columns outermost or rows.
@@ -144,7 +145,7 @@ class DotKernelBuilder {
       // However many taps they have, and whatever the arrays would allow.
       const configs::VpuParams& vpu = target_.chip().vpu;
       epilogue_work_.xlu +=
-          target_.policy().convolution_permutations *
+          target_.instructions().At("packed-taps").xlu *
           static_cast<double>(p_.batch * CeilDiv(p_.m, vpu.sublanes) * CeilDiv(p_.n, vpu.lanes));
     }
     return absl::OkStatus();
@@ -213,6 +214,7 @@ class DotKernelBuilder {
     FitBuffers(kernel);
 
     // Partial sums of a split K stay in VMEM, 32 bits wide.
+    // number: bits of a type
     Bytes scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
                         ? tiles_.Of(PrimitiveType::kF32, m.block, n.block) * b.block
                         : Bytes(0);
@@ -300,7 +302,7 @@ class DotKernelBuilder {
   // reduced on their way: they lack a dimension of the side, and so have at most half of its
   // elements, while equal groups that are rounded up have less than twice as many as are
   // there.
-  static constexpr double kWhole = 0.5;
+  static constexpr double kWhole = 0.5;  // number: a bound that its comment derives
 
   static double ElementsOf(const Instruction& i) {
     return static_cast<double>(i.shape().ElementCount());
@@ -505,9 +507,10 @@ std::vector<int64_t> BatchCounts(int64_t batch) {
 std::vector<Grid> GridsOf(const DotKernelBuilder& builder, const Product& product,
                           const target::Target& target) {
   // More tiles than this along one dimension never win before VMEM is used.
-  constexpr int64_t kMaxTiles = 64;
+  constexpr int64_t kMaxTiles = 64;  // number: effort: tiles that are tried
   const configs::MxuParams& mxu = target.chip().mxu;
   std::vector<Grid> grids;
+  // number: effort: tiles that are tried
   for (int64_t limit = kMaxTiles; grids.empty() && limit <= kMaxTiles * 4096; limit *= 16) {
     const std::vector<int64_t> rows =
         CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit);

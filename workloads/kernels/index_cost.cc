@@ -30,9 +30,10 @@ Bytes SliceBytes(const hlo::Shape& operand, const std::vector<int64_t>& slice,
   };
   if (rank > 0) row *= at(0);
   for (int64_t place = 1; place < rank; ++place) rows *= at(place);
+  // number: bits of a type
   const int64_t packing = std::max<int64_t>(1, 32 / std::max<int64_t>(bits, 1));
   if (rank > 1) rows = rows / at(1) * RoundUp(at(1), packing);
-  const Bytes bytes(CeilDiv(row, 8));
+  const Bytes bytes(CeilDiv(row, 8));  // number: bits of a type
   return Bytes(RoundUp(bytes.value(), target.chip().dma.granule.value())) * rows;
 }
 
@@ -82,9 +83,9 @@ bool ScatterOverwrites(const Instruction& scatter) {
 VectorWork GatherWork(const Instruction& gather, const target::Target& target) {
   const IndexedAccess access = IndexedAccessOf(gather, target);
   VectorWork work;
-  work.scalar =
-      static_cast<double>(access.count) *
-      (target.policy().scalars_per_index + static_cast<double>(target.chip().dma.issue_cycles));
+  const double address = target.instructions().At("slice-address", "s32").scalar;
+  work.scalar = static_cast<double>(access.count) *
+                (address + static_cast<double>(target.chip().dma.issue_cycles));
   // From where the DMA put them into the layout of the result.
   work.valu = static_cast<double>(VectorRegisters(target, gather.shape()));
   return work;
@@ -97,9 +98,10 @@ absl::StatusOr<VectorWork> ScatterWork(const Instruction& scatter, const target:
   // A row comes in (unless it is overwritten), is combined, and goes out.
   const double transfers = ScatterOverwrites(scatter) ? 1 : 2;
   VectorWork work;
+  const double address = target.instructions().At("slice-address", "s32").scalar;
   work.scalar =
       static_cast<double>(access.count) *
-      (target.policy().scalars_per_index +
+      (address +
        transfers * static_cast<double>(n) * static_cast<double>(target.chip().dma.issue_cycles));
   double registers = 0;
   for (size_t k = n + 1; k < scatter.operands().size(); ++k) {

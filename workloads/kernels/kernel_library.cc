@@ -29,6 +29,7 @@ class FormWriter {
   // Seven bits to a byte, as in the wire format.
   void Number(int64_t value) {
     auto rest = static_cast<uint64_t>(value);
+    // number: a varint
     for (; rest >= 0x80; rest >>= 7) form_.push_back(static_cast<char>((rest & 0x7f) | 0x80));
     form_.push_back(static_cast<char>(rest));
   }

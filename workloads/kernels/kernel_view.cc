@@ -252,10 +252,10 @@ double RegistersOf(const KernelInput& input, const target::Target& target) {
 
 double UnpackWork(const KernelInput& input, const target::Target& target) {
   const hlo::PrimitiveType type = input.value->shape().element_type;
-  if (hlo::BitWidth(type) >= 32) return 0;
-  // The others have an instruction that unpacks them.
+  if (hlo::BitWidth(type) >= 32) return 0;  // number: bits of a type
   const bool f16 = type == hlo::PrimitiveType::kF16;
-  return RegistersOf(input, target) * (f16 ? target.policy().f16_widening_operations : 1);
+  return RegistersOf(input, target) *
+         target.instructions().At("widen", f16 ? "f16" : "bf16").valu;
 }
 
 int64_t VectorRegisters(const target::Target& target, const Shape& shape) {
@@ -264,7 +264,9 @@ int64_t VectorRegisters(const target::Target& target, const Shape& shape) {
   // Sub-32-bit elements are computed on in 32-bit lanes.
   Shape wide = shape;
   wide.element_type = hlo::PrimitiveType::kF32;
+  // number: bits of a type
   const int64_t words = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 32);
+  // number: bytes of a word
   return words * CeilDiv(target.PaddedSize(wide).value(), vpu.sublanes * vpu.lanes * 4);
 }
 

@@ -85,7 +85,7 @@ std::vector<int64_t> CandidateCounts(int64_t units, int64_t limit) {
   std::vector<int64_t> counts;
   for (int64_t power = 1; power <= std::min(units, limit); power *= 2) {
     counts.push_back(power);
-    const int64_t between = power * 3 / 2;
+    const int64_t between = power * 3 / 2;  // number: effort: counts that are tried
     if (power > 1 && between < std::min(units, limit)) counts.push_back(between);
   }
   if (units <= limit && counts.back() != units) counts.push_back(units);

@@ -216,7 +216,7 @@ Results Gathered(const Instruction& i, const std::vector<WholeNumbers>& operands
 }
 
 Results Scattered(const Instruction& i, const std::vector<WholeNumbers>& operands) {
-  if (operands.size() != 3) return std::nullopt;
+  if (operands.size() != 3) return std::nullopt;  // number: operands of a select
   const auto& n = i.attrs().scatter_dimension_numbers();
   const Shape& updates = i.operand(2)->shape();
   const auto rank = static_cast<int64_t>(i.shape().dims.size());

@@ -49,6 +49,7 @@ bool IsLone(const KernelView& view) {
   return work == 1;
 }
 
+// number: rounding
 int64_t Whole(double registers) { return static_cast<int64_t>(std::ceil(registers - 1e-6)); }
 
 // Steps below which a window would hold more.
@@ -76,6 +77,7 @@ int64_t LoneSteps(const KernelView& view, const target::Target& target) {
   const int64_t largest = Whole(MostRegisters(view, target));
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
+    // number: bytes of a word
     if (BytesOf(input, target) > rules.uncut_bytes) room += BytesOf(input, target) * 4;
   }
   for (const KernelOutput& output : view.outputs) {
@@ -84,6 +86,7 @@ int64_t LoneSteps(const KernelView& view, const target::Target& target) {
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
   if (largest <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
+  // number: bytes of a word
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   const bool large =
       rules.lone_windows * rules.window_registers * register_bytes <= target.ScopedVmem().value();
@@ -113,6 +116,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     largest = std::max(largest, BytesOf(input, target));
   }
 
+  // number: bytes of a word
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   // Windows of one register are the smallest.
   const int64_t smallest = std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes));

@@ -127,26 +127,30 @@ VectorWork MoveWork(const Instruction& i, const target::Target& target) {
     const bool across_lanes = lanes >= 0 && hlo::Dimensions(i)[static_cast<size_t>(lanes)] !=
                                                 hlo::MinorDimension(i.shape());
     if (!across_lanes) return work;
-    work.xlu = from.opcode() == Opcode::kReduce
-                   ? static_cast<double>(VectorRegisters(target, from.shape()))
-                   : SpreadRegisters(i, target);
+    const double spread = from.opcode() == Opcode::kReduce
+                              ? static_cast<double>(VectorRegisters(target, from.shape()))
+                              : SpreadRegisters(i, target);
+    work.xlu = spread * target.instructions().At("spread-lane").xlu;
     return work;
   }
   const bool shifts = ShiftsLanes(i, target.chip().vpu.lanes);
   const bool relayout = i.opcode() == Opcode::kReshape || i.opcode() == Opcode::kTranspose ||
                         i.opcode() == Opcode::kReverse || i.opcode() == Opcode::kCopy;
-  if (!relayout) work.valu = registers;
+  if (!relayout) work.valu = registers * target.instructions().At("move").valu;
   // What is turned goes in as it lies and comes out as it shall lie.
   const bool turned = shifts && relayout;
   const double read =
       turned ? static_cast<double>(VectorRegisters(target, i.operand(0)->shape())) : 0;
-  if (shifts) work.xlu = std::max(registers, read);
+  if (shifts) {
+    work.xlu = std::max(registers, read) *
+               target.instructions().At(turned ? "transpose-lanes" : "rotate").xlu;
+  }
   if (!shifts && ExchangesRows(i)) {
     const double share = PackedShare(i.shape());
-    const configs::Policy& policy = target.policy();
-    const double bundles =
-        share < 1 ? policy.narrow_row_exchange_bundles : policy.row_exchange_bundles;
-    work.scalar = bundles * share * registers / static_cast<double>(target.chip().CoresPerDevice());
+    const configs::InstructionCost& each =
+        target.instructions().At("exchange-rows", share < 1 ? "bf16" : "f32");
+    const auto cores = static_cast<double>(target.chip().CoresPerDevice());
+    work.scalar = each.scalar * share * registers / cores;
   }
   return work;
 }

@@ -44,13 +44,14 @@ std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
     return isa::NumberFormat::kFp8;
   }
   if (is({kS16, kU16, kS32, kU32})) return isa::NumberFormat::kInt32;
-  if (is({kF64, kC128})) return isa::NumberFormat::kBf16;  // policy.f64_products of them
+  if (is({kF64, kC128})) return isa::NumberFormat::kBf16;  // a row of instructions says of how many
   return std::nullopt;
 }
 
-int64_t RealProducts(PrimitiveType type, const configs::Policy& policy) {
+int64_t RealProducts(PrimitiveType type, const configs::Instructions& instructions) {
   const bool wide = type == PrimitiveType::kF64 || type == PrimitiveType::kC128;
-  return (hlo::IsComplex(type) ? 4 : 1) * (wide ? policy.f64_products : 1);
+  return (hlo::IsComplex(type) ? 4 : 1) *  // number: products of reals in one of complex numbers
+         (wide ? static_cast<int64_t>(instructions.At("dot-of-doubles", "f64").mxu) : 1);
 }
 
 Product SizesOfDot(const Instruction& dot) {
@@ -314,7 +315,7 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
                               instruction.Describe(), hlo::PrimitiveTypeName(type)));
   }
   p.format = *format;
-  p.repeats = RealProducts(type, target.policy());
+  p.repeats = RealProducts(type, target.instructions());
   return p;
 }
 

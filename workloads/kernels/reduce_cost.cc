@@ -1,7 +1,6 @@
 // Reductions: over whole dimensions and over windows.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "configs/status_macros.h"
@@ -22,38 +21,18 @@ int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands(
 
 }  // namespace
 
-// Where the lane dimension goes, the remaining registers of partial results are transposed, so
-// that their lanes become registers, and these are combined: up to lanes / sublanes of them (a
-// square of lanes by lanes) enter the cross-lane unit together, and leave it in `sublanes` pops.
-// Where the sublane dimension goes, three rotate-and-combine steps.
-Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>& dims,
-                             const target::Target& target) {
-  bool lanes = false, sublanes = false;
-  int64_t kept_rows = 1, kept = 1;
+target::CrossLaneWork CrossLaneWorkOf(const hlo::Shape& input, const std::vector<int64_t>& dims,
+                                     const target::Target& target) {
+  target::ReducedArray array;
   for (int64_t d = 0; d < input.rank(); ++d) {
     const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
     const int64_t place = hlo::PlaceFromMinor(input, d);
-    if (reduced && place == 0) lanes = true;
-    if (reduced && place == 1) sublanes = true;
-    if (!reduced && place != 0) kept_rows *= input.dims[static_cast<size_t>(d)];
-    if (!reduced) kept *= input.dims[static_cast<size_t>(d)];
+    if (reduced && place == 0) array.lanes = true;
+    if (reduced && place == 1) array.sublanes = true;
+    if (!reduced && place != 0) array.kept_rows *= input.dims[static_cast<size_t>(d)];
+    if (!reduced) array.kept *= input.dims[static_cast<size_t>(d)];
   }
-  const configs::VpuParams& vpu = target.chip().vpu;
-  const double pops = static_cast<double>(vpu.sublanes);
-  Crossing crossing;
-  if (lanes) {
-    const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
-    const double together = static_cast<double>(vpu.lanes) / pops;
-    const double groups = std::ceil(partial / together);
-    crossing.registers = partial + groups * pops;
-    crossing.combinations = std::max(partial, groups * pops);
-  } else if (sublanes) {
-    const double steps =
-        static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
-    const double partial = std::ceil(static_cast<double>(kept) / static_cast<double>(vpu.lanes));
-    crossing.registers = crossing.combinations = steps * partial;
-  }
-  return crossing;
+  return target::CrossLaneWorkOf(array, target.chip().vpu, target.instructions());
 }
 
 // Every register of input is combined once; then what is left.
@@ -61,11 +40,11 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::T
   ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0], target));
   const hlo::Shape& input = reduce.operand(0)->shape();
   const std::vector<int64_t> dims = hlo::Dimensions(reduce);
-  const Crossing crossing = CrossingOfReduction(input, dims, target);
+  const target::CrossLaneWork crossing = CrossLaneWorkOf(input, dims, target);
   VectorWork work =
       call * (static_cast<double>(VectorRegisters(target, input)) + crossing.combinations);
   const double arrays = static_cast<double>(ArraysOf(reduce));
-  work.xlu += arrays * crossing.registers;
+  work.xlu += arrays * crossing.xlu;
   // Lanes that stay are lanes of the result, or are turned.
   const int64_t lanes = hlo::MinorDimension(input);
   const auto at = std::find(dims.begin(), dims.end(), lanes);
@@ -74,7 +53,8 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::T
         std::count_if(dims.begin(), dims.end(), [&](int64_t d) { return d < lanes; });
     const hlo::Shape& result = *hlo::Leaves(reduce.shape())[0];
     if (hlo::MinorDimension(result) != lanes - before) {
-      work.xlu += arrays * static_cast<double>(VectorRegisters(target, result));
+      work.xlu += arrays * static_cast<double>(VectorRegisters(target, result)) *
+                  target.instructions().At("transpose-lanes").xlu;
     }
   }
   return work;
@@ -100,25 +80,25 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
     }
     const double registers = static_cast<double>(VectorRegisters(target, product.shape()));
     // More than the multiplication and the addition.
-    work.valu = target.policy().operations_per_tap * taps * registers;
+    work.valu = target.instructions().At("tap").valu * taps * registers;
     work.load = taps * registers;
     // Neighbours along lanes or sublanes come by rotation, others are registers of their own.
-    if (shifted) work.xlu = taps * registers;
+    if (shifted) work.xlu = taps * registers * target.instructions().At("rotate").xlu;
     return work;
   }
   const hlo::Shape &lhs = product.operand(0)->shape(), &rhs = product.operand(1)->shape();
   const hlo::Shape& larger = lhs.ElementCount() > rhs.ElementCount() ? lhs : rhs;
   const hlo::DotDims dims = hlo::GetDotDims(product);
-  const Crossing crossing = CrossingOfReduction(
+  const target::CrossLaneWork crossing = CrossLaneWorkOf(
       larger, &larger == &lhs ? dims.lhs_contracting : dims.rhs_contracting, target);
   // Multiplied in 32 bits and added up so. In the modules that the TPU compiler makes for v4, v5e,
   // v5p and v6e, each term of a product of a narrow type is first rounded to that type, and widened
   // again for the sum.
-  const bool narrow = hlo::BitWidth(product.shape().element_type) < 32;
-  const double operations = narrow ? 4 : 2;
+  const bool narrow = hlo::BitWidth(product.shape().element_type) < 32;  // number: bits of a type
+  const double operations = narrow ? 4 : 2;  // number: a product and a sum, each rounded if narrow
   work.valu =
       operations * static_cast<double>(VectorRegisters(target, larger)) + crossing.combinations;
-  work.xlu = crossing.registers;
+  work.xlu = crossing.xlu;
   return work;
 }
 
@@ -150,12 +130,12 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
     const double registers = static_cast<double>(VectorRegisters(target, shape));
     const bool in_registers = hlo::PlaceFromMinor(input, d) < 2;  // along lanes or sublanes
     if (hlo::SeesWhole(input.dims[d], w)) {
-      const Crossing crossing = CrossingOfReduction(shape, {d}, target);
+      const target::CrossLaneWork crossing = CrossLaneWorkOf(shape, {d}, target);
       work += call * (registers + crossing.combinations);
       hlo::Shape row = shape;
       row.dims[d] = 1;
       const double spread = in_registers ? static_cast<double>(VectorRegisters(target, row)) : 0;
-      work.xlu += arrays * (crossing.registers + spread);
+      work.xlu += arrays * (crossing.xlu + spread);
       work.load += arrays * registers;
       continue;
     }

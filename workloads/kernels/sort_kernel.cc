@@ -50,6 +50,7 @@ absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target
     steps = CeilDiv(groups, per_step);
   }
   kernel.grid = {{passes, 1.0}, {steps, 1.0}};
+  // number: one bit for each dimension of the grid
   const uint32_t moves = passes > 1 || steps > 1 ? 3U : 0U;
   kernel.windows = WholeWindows(view, target);
   for (isa::Window& w : kernel.windows) {

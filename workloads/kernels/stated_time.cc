@@ -14,7 +14,7 @@ namespace {
 using hlo::Instruction;
 
 // So many steps spread the bytes over the kernel; more where windows would not fit.
-constexpr int64_t kSteps = 16;
+constexpr int64_t kSteps = 16;  // number: effort: steps of such a kernel
 
 // Steps that compute for at least `time` each.
 isa::Block LongBlock(Picoseconds time, bool products, const configs::ChipParams& chip) {
@@ -23,6 +23,7 @@ isa::Block LongBlock(Picoseconds time, bool products, const configs::ChipParams&
   if (products) {
     const double rows =
         static_cast<double>(cycles) * chip.mxu.lhs_rows_per_cycle * chip.mxu.efficiency;
+    // number: sublanes that the arrays take at a time
     block.mxu = {RoundUp(static_cast<int64_t>(std::ceil(rows)), 8), chip.mxu.rows,
                  chip.mxu.columns * chip.MxusPerDevice(), isa::NumberFormat::kBf16, 1};
   } else {

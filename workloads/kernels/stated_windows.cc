@@ -18,7 +18,7 @@ namespace {
 // 64-bit integers are strings in the JSON of a message. Nothing: no positive number that a grid or
 // a time could have.
 std::optional<int64_t> Positive(const nlohmann::json& value) {
-  constexpr int64_t kMost = int64_t{1} << 48;
+  constexpr int64_t kMost = int64_t{1} << 48;  // number: more than any array has
   int64_t number = 0;
   if (value.is_number_integer()) {
     number = value.get<int64_t>();
@@ -113,6 +113,7 @@ std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
   const std::vector<int64_t>& bounds = windows.iterations;
   const std::vector<Role> roles = RolesOfPositions(product);
   const size_t spatial = roles.size();
+  // number: dimensions that are not spatial
   if (bounds.size() != 2 * spatial + 3) return std::nullopt;
   StatedGrid grid;
   grid.columns = bounds[0];

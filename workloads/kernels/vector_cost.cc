@@ -42,7 +42,7 @@ VectorWork VectorWork::operator*(double times) const {
 
 isa::Block BlockOf(const VectorWork& work, double steps) {
   const auto per_step = [steps](double total) {
-    return static_cast<int64_t>(std::ceil(total / steps - 1e-9));
+    return static_cast<int64_t>(std::ceil(total / steps - 1e-9));  // number: rounding
   };
   isa::Block block;
   block.valu = per_step(work.valu);
@@ -55,21 +55,16 @@ isa::Block BlockOf(const VectorWork& work, double steps) {
   return block;
 }
 
-// Philox-4x32-10: 10 rounds of 2 high and 2 low products, 4 xors and 2 key
-// additions for 4 words. Threefry-2x32-20: 20 rounds of an addition, a rotation
-// (2 shifts and an or) and a xor, and 5 key injections of 3 additions, for 2
-// words. (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11.)
 VectorWork RandomWork(const Instruction& generator, const target::Target& target) {
-  constexpr double kHigh = 6, kLow = 4;  // as kMulhi and the integer kMultiply
-  constexpr double kPhilox = 10 * (2 * kHigh + 2 * kLow + 4 + 2) / 4;
-  constexpr double kThreefry = (20 * (1 + 3 + 1) + 5 * 3) / 2.0;
   const bool threefry = generator.attrs().rng_algorithm() == hlo::pb::RNG_THREE_FRY;
+  const configs::InstructionCost& each =
+      target.instructions().At(threefry ? "threefry" : "philox", "u32");
+  const configs::VpuParams& vpu = target.chip().vpu;
   VectorWork work;
   for (const hlo::Shape* leaf : hlo::Leaves(generator.shape())) {
-    const double words = static_cast<double>(CeilDiv(leaf->ByteSize().value(), 4));
-    const double registers = std::ceil(
-        words / static_cast<double>(target.chip().vpu.sublanes * target.chip().vpu.lanes));
-    work.valu += (threefry ? kThreefry : kPhilox) * registers;
+    // number: bytes of a word
+    const Bytes one(vpu.sublanes * vpu.lanes * 4);
+    work.valu += each.valu * static_cast<double>(CeilDiv(leaf->ByteSize().value(), one.value()));
   }
   return work;
 }
@@ -110,7 +105,8 @@ absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Targ
       return RunsOnVectorUnits(i) ? MultiplyAddWork(i, target) : VectorWork{};
     case Opcode::kIota: {
       VectorWork work;
-      work.valu = static_cast<double>(VectorRegisters(target, i.shape()));
+      work.valu = static_cast<double>(VectorRegisters(target, i.shape())) *
+                  target.instructions().At("lane-numbers").valu;
       return work;
     }
     case Opcode::kBroadcast:
@@ -156,6 +152,7 @@ absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Targ
       if (IsPartialReduceCall(i)) {
         // Compare, keep the better value and its position.
         VectorWork work;
+        // number: compare, keep the value, keep its position
         work.valu = 3 * static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
         return work;
       }
@@ -177,14 +174,15 @@ bool IsRelayout(const Instruction& i) {
 
 double PackedShare(const hlo::Shape& shape) {
   const int64_t bits = hlo::BitWidth(shape.element_type);
+  // number: bits of a type
   return bits < 32 ? std::max<double>(1, static_cast<double>(bits)) / 32 : 1;
 }
 
 double RepackWork(const hlo::Shape& shape, const target::Target& target) {
   const int64_t bits = hlo::BitWidth(shape.element_type);
-  if (bits >= 32 || !shape.IsArray()) return 0;
+  if (bits >= 32 || !shape.IsArray()) return 0;  // number: bits of a type
   const bool f16 = shape.element_type == hlo::PrimitiveType::kF16;
-  const double rounding = f16 ? target.policy().f16_narrowing_operations : 0;
+  const double rounding = f16 ? target.instructions().At("round-to-narrow", "f16").valu : 0;
   return (1 - PackedShare(shape) + rounding) * static_cast<double>(VectorRegisters(target, shape));
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/target/cross_lanes.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
@@ -63,13 +64,10 @@ std::optional<VectorWork> LeastElementwiseCost(const hlo::Instruction& instructi
 // Per register of one call of a scalar computation: a reducer, a comparator.
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation, const target::Target&);
 
-// What is left of one array when `dims` are reduced and every register has been combined with
-// the ones that it lines up with: registers that cross lanes or rows, and combinations there.
-struct Crossing {
-  double registers = 0, combinations = 0;
-};
-Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>& dims,
-                             const target::Target& target);
+// Returns what is left of one array when `dims` are reduced and every register has been combined
+// with the ones that it lines up with.
+target::CrossLaneWork CrossLaneWorkOf(const hlo::Shape& input, const std::vector<int64_t>& dims,
+                                     const target::Target& target);
 absl::StatusOr<VectorWork> ReduceWork(const hlo::Instruction& reduce, const target::Target&);
 absl::StatusOr<VectorWork> ReduceWindowWork(const hlo::Instruction& window, const target::Target&);
 absl::StatusOr<VectorWork> SelectAndScatterWork(const hlo::Instruction& i, const target::Target&);

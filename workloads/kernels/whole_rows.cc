@@ -75,7 +75,7 @@ int64_t RowRegisters(const target::Target& target, const Instruction& reduction)
 }
 
 Bytes RowBytes(const target::Target& target, const Instruction& reduction) {
-  constexpr int64_t kElementBytes = 4;
+  constexpr int64_t kElementBytes = 4;  // number: bytes of a word
   const configs::VpuParams& vpu = target.chip().vpu;
   return Bytes(RowRegisters(target, reduction) * vpu.sublanes * vpu.lanes * kElementBytes);
 }

@@ -9,9 +9,9 @@ namespace tpusim::mosaic {
 namespace {
 
 // Larger than anything that a chip could do.
-constexpr int64_t kLargest = int64_t{1} << 60;
+constexpr int64_t kLargest = int64_t{1} << 60;  // number: larger than anything that a chip does
 // Copies that an assumption names.
-constexpr size_t kNamedCopies = 3;
+constexpr size_t kNamedCopies = 3;  // number: names in a message
 
 std::string CountedAtMost(const std::vector<std::string>& copies) {
   const size_t named = std::min(copies.size(), kNamedCopies);

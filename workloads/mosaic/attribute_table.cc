@@ -11,7 +11,7 @@ namespace tpusim::mosaic {
 namespace {
 
 // Kinds of builtin attributes and types, as their encodings begin.
-enum AttributeCode : uint8_t {
+enum AttributeCode : uint8_t {  // number: codes of MLIR bytecode
   kArrayCode = 0,
   kDictionaryCode = 1,
   kStringCode = 2,
@@ -32,7 +32,7 @@ enum AttributeCode : uint8_t {
   kDenseElementsCode = 18,
   kFileRangeCode = 22,
 };
-enum TypeCodes : uint8_t {
+enum TypeCodes : uint8_t {  // number: codes of MLIR bytecode
   kIntegerTypeCode = 0,
   kIndexTypeCode = 1,
   kBf16TypeCode = 3,
@@ -46,7 +46,7 @@ enum TypeCodes : uint8_t {
 };
 
 // Attributes that are inside of one another; more is no kernel.
-constexpr int kDeepestAttribute = 200;
+constexpr int kDeepestAttribute = 200;  // number: more is no kernel
 
 // "vmem" of "#tpu.memory_space<vmem>".
 std::string_view InAngles(std::string_view text) {
@@ -218,7 +218,7 @@ Attribute AttributeTable::DecodedAttribute(Cursor cursor) {
 }
 
 Type AttributeTable::DecodedType(Cursor cursor) {
-  constexpr std::pair<uint8_t, std::string_view> kFloats[] = {
+  constexpr std::pair<uint8_t, std::string_view> kFloats[] = {  // number: codes of MLIR bytecode
       {kBf16TypeCode, "bf16"}, {kF16TypeCode, "f16"}, {kF32TypeCode, "f32"}, {kF64TypeCode, "f64"},
       {22, "f8E5M2"},          {23, "f8E4M3"},        {24, "f8E4M3FN"},      {25, "f8E5M2FNUZ"},
       {26, "f8E4M3FNUZ"},      {27, "f8E4M3B11FNUZ"}, {28, "f8E3M4"},        {29, "f4E2M1FN"},
@@ -278,9 +278,10 @@ std::vector<int64_t> AttributeTable::Shape(Cursor& cursor) {
 
 int64_t AttributeTable::Integer(Cursor& cursor, const Type* type) {
   if (type == nullptr) return 0;
+  // number: bits of a type
   const int64_t bits = type->kind == Type::Kind::kIndex ? 64 : BitsOf(*type);
-  if (bits <= 8) return static_cast<int8_t>(cursor.Byte());
-  return bits <= 64 ? cursor.SignedVarInt() : 0;
+  if (bits <= 8) return static_cast<int8_t>(cursor.Byte());  // number: bits of a type
+  return bits <= 64 ? cursor.SignedVarInt() : 0;  // number: bits of a type
 }
 
 void AttributeTable::Locations(Cursor& cursor, size_t count, Attribute* attribute) {
@@ -292,15 +293,17 @@ void AttributeTable::Locations(Cursor& cursor, size_t count, Attribute* attribut
 
 std::vector<int64_t> AttributeTable::Elements(std::string_view bytes, const Type* element) {
   if (element == nullptr) return {};
+  // number: bits of a type
   const int64_t bits = element->kind == Type::Kind::kIndex ? 64 : BitsOf(*element);
-  const size_t width = bits == 1 ? 1 : static_cast<size_t>(bits / 8);
-  if (width == 0 || width > 8) return {};
+  const size_t width = bits == 1 ? 1 : static_cast<size_t>(bits / 8);  // number: bits of a type
+  if (width == 0 || width > 8) return {};  // number: bits of a type
   std::vector<int64_t> values;
   for (size_t at = 0; at + width <= bytes.size(); at += width) {
     uint64_t value = 0;
     for (size_t n = 0; n < width; ++n) {
-      value |= uint64_t{static_cast<uint8_t>(bytes[at + n])} << (8 * n);
+      value |= uint64_t{static_cast<uint8_t>(bytes[at + n])} << (8 * n);  // number: bits of a type
     }
+    // number: bits of a type
     const size_t above = 64 - 8 * width;  // For the sign.
     values.push_back(static_cast<int64_t>(value << above) >> above);
   }

@@ -121,13 +121,14 @@ void Body::FindSigns(const Block& block) {
   };
   ForAll(block, [&](const Operation& operation) {
     if (operation.name != "arith.subi" || operation.operands.size() != 2) return;
-    const Operation* parts[4] = {};
+    const Operation* parts[4] = {};  // number: operations of a sign
     for (size_t n = 0; n < 2; ++n) {
       parts[2 * n] = defined_by(operation.operands[n], "arith.extui");
       if (parts[2 * n] == nullptr) return;
       parts[2 * n + 1] = defined_by(parts[2 * n]->operands[0], "arith.cmpi");
       if (parts[2 * n + 1] == nullptr) return;
     }
+    // number: operations of a sign
     if (parts[1]->operands[0] == parts[3]->operands[0]) in_signs_.insert(parts, parts + 4);
   });
 }

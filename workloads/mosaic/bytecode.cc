@@ -14,14 +14,15 @@
 namespace tpusim::mosaic {
 namespace {
 
-constexpr std::string_view kMagic("ML\xEFR", 4);
-constexpr uint64_t kNewestVersion = 6;
+constexpr std::string_view kMagic("ML\xEFR", 4);  // number: letters
+constexpr uint64_t kNewestVersion = 6;  // number: versions of MLIR bytecode
 // Since when it has what: versions of dialects, regions in sections of their own, orders of uses,
 // arguments without a place, properties beside attributes.
+// number: versions of MLIR bytecode
 constexpr uint64_t kDialectVersions = 1, kLazyRegions = 2, kUseLists = 3, kNoPlaces = 4,
-                   kProperties = 5;
+                   kProperties = 5;  // number: versions of MLIR bytecode
 
-enum SectionId : uint8_t {
+enum SectionId : uint8_t {  // number: codes of MLIR bytecode
   kStrings = 0,
   kDialects = 1,
   kAttributes = 2,
@@ -32,7 +33,7 @@ enum SectionId : uint8_t {
 };
 
 // The parts that an operation has.
-enum Has : uint8_t {
+enum Has : uint8_t {  // number: codes of MLIR bytecode
   kHasAttributes = 1,
   kHasResults = 2,
   kHasOperands = 4,
@@ -43,7 +44,7 @@ enum Has : uint8_t {
 };
 
 // Regions that are inside of one another; more is no kernel.
-constexpr int kDeepestRegion = 100;
+constexpr int kDeepestRegion = 100;  // number: more is no kernel
 // Names of operations that are kept from one version of Mosaic to the next begin so.
 constexpr std::string_view kStable = "stable_mosaic.";
 

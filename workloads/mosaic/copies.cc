@@ -34,6 +34,7 @@ bool ExtentsOf(const Value* reference, std::vector<Extent>* extents) {
   if (!ExtentsOf(view->operands[0], &before)) return false;
   if (view->name == "tpu.memref_slice") {
     const std::vector<int64_t> segments = view->Segments();
+    // number: operands of a copy
     if (segments.size() != 3 || before.size() != shape.size()) return false;
     auto size = static_cast<size_t>(segments[0] + segments[1]);
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -73,13 +74,14 @@ std::string NameOf(const Type& type) {
 void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
   // Source, its semaphore, target, its semaphore, device, core.
   std::vector<int64_t> segments = copy.Segments();
-  segments.resize(6, 0);
+  segments.resize(6, 0);  // number: operands of a copy
   std::vector<const Value*> parts(segments.size(), nullptr);
   size_t at = 0;
   for (size_t n = 0; n < segments.size(); ++n) {
     if (segments[n] > 0) parts[n] = copy.operands[at];
     at += static_cast<size_t>(segments[n]);
   }
+  // number: operands of a copy
   const Value *const source = parts[0], *const target = parts[2], *const device = parts[4];
   std::vector<Extent> ends[2];
   const auto is_reference = [](const Value* value) {
@@ -124,7 +126,7 @@ void Body::Copies(const Operation& copy, Scope* scope, PointCosts* total) {
         shape.push_back(length);
         elements = Times(elements, length);
       }
-      const int64_t of_end = Times(elements, (BitsOf(*element) + 7) / 8);
+      const int64_t of_end = Times(elements, (BitsOf(*element) + 7) / 8);  // number: bits of a byte
       if (smallest.empty() || of_end < bytes) {
         bytes = of_end;
         smallest = shape;

@@ -14,9 +14,10 @@ uint8_t Cursor::Byte() {
 
 uint64_t Cursor::VarInt() {
   const uint8_t first = Byte();
-  const int more = first == 0 ? 8 : std::countr_zero(first);
-  uint64_t value = more >= 7 ? 0 : first >> (more + 1);
-  const int bits = more >= 7 ? 0 : 7 - more;
+  const int more = first == 0 ? 8 : std::countr_zero(first);  // number: a varint of MLIR bytecode
+  uint64_t value = more >= 7 ? 0 : first >> (more + 1);  // number: a varint of MLIR bytecode
+  const int bits = more >= 7 ? 0 : 7 - more;  // number: bits of a type
+  // number: bits of a type
   for (int n = 0; n < more && ok(); ++n) value |= uint64_t{Byte()} << (bits + 8 * n);
   return ok() ? value : 0;
 }

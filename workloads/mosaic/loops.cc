@@ -37,6 +37,7 @@ bool Decides(const Block& block) {
     const std::string& name = operation.name;
     decides = decides || name == "scf.if" || name == "scf.while" || name == "tpu.enqueue_dma";
     if (name == "scf.for") {
+      // number: operands of a loop before those that it carries
       for (size_t n = 0; n < 3 && n < operation.operands.size(); ++n) {
         decides = decides || !IsConstant(operation.operands[n]);
       }
@@ -70,6 +71,7 @@ std::vector<int64_t> Happen(const std::vector<int64_t>& trips) {
 PointCosts Body::For(const Operation& operation, Scope* scope) {
   PointCosts nothing(weights_);
   const std::vector<const Value*>& operands = operation.operands;
+  // number: operands of a loop before those that it carries
   if (operands.size() < 3 || operation.regions.size() != 1 ||
       operation.regions[0].blocks.size() != 1) {
     Fail(operation, "");
@@ -80,12 +82,14 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
   loop.body = &operation.regions[0].blocks[0];
   const std::vector<const Value*>& arguments = loop.body->arguments;
   if (arguments.size() != operands.size() - 2 || loop.body->operations.empty() ||
+      // number: operands of a loop before those that it carries
       loop.body->operations.back()->operands.size() != operands.size() - 3) {
     Fail(operation, "");
     return nothing;
   }
   loop.counter = arguments[0];
   loop.formals.assign(arguments.begin() + 1, arguments.end());
+  // number: operands of a loop before those that it carries
   loop.first.assign(operands.begin() + 3, operands.end());
   loop.next = loop.body->operations.back()->operands;
   loop.start = ScalarOf(operands[0], scope);
@@ -97,7 +101,7 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
       const int64_t step = std::max<int64_t>(1, (*loop.step.exact)[n]);
       const int64_t length = static_cast<int64_t>(std::clamp<double>(
           static_cast<double>((*end.exact)[n]) - static_cast<double>((*loop.start.exact)[n]), 0,
-          1e15));
+          1e15));  // number: beyond any loop
       trips[n] = length / step + (length % step != 0 ? 1 : 0);
     }
     loop.at_most = *std::max_element(trips.begin(), trips.end());
@@ -113,6 +117,7 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
   const double length = SizeOf(operands[1], scope).high - SizeOf(operands[0], scope).low;
   if (std::isfinite(length) && loop.step.low >= 1) {
     loop.at_most =
+        // number: beyond any loop
         static_cast<int64_t>(std::clamp<double>(std::ceil(length / loop.step.low), 0, 1e15));
   }
   const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
@@ -348,6 +353,7 @@ std::optional<Body::Columns> Body::Carried(const ForLoop& loop, const Numbers& t
       Numbers counted(points);
       for (size_t n = 0; n < points; ++n) {
         const int64_t passed = Times(pass + 1, std::max<int64_t>(1, (*loop.step.exact)[n]));
+        // number: beyond any loop
         counted[n] = (*loop.start.exact)[n] + std::min<int64_t>(passed, int64_t{1} << 52);
       }
       after.emplace(loop.counter, Column(std::move(counted)));

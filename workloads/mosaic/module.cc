@@ -50,12 +50,13 @@ const Operation* Module::Main() const {
 }
 
 int64_t BitsOf(const Type& scalar) {
-  if (scalar.kind == Type::Kind::kIndex) return 32;
+  if (scalar.kind == Type::Kind::kIndex) return 32;  // number: bits of an index
   if (scalar.kind != Type::Kind::kInteger && scalar.kind != Type::Kind::kFloat) return 0;
   // "i32", "bf16", "f8E4M3FN": the first number.
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   auto at = std::find_if(scalar.name.begin(), scalar.name.end(), digit);
   int64_t bits = 0;
+  // number: bits of a type
   for (; at != scalar.name.end() && digit(*at) && bits < 1024; ++at) bits = 10 * bits + (*at - '0');
   return bits;
 }
@@ -67,7 +68,7 @@ bool IsInHbm(const Type& reference) {
 
 std::string PlaceOf(const Attribute* location) {
   // Places in places: more of them say nothing more.
-  constexpr int kMostPlaces = 64;
+  constexpr int kMostPlaces = 64;  // number: effort
   std::vector<const Attribute*> left = {location};
   for (int n = 0; !left.empty() && n < kMostPlaces; ++n) {
     const Attribute* next = left.back();

@@ -76,6 +76,7 @@ std::vector<std::vector<size_t>> ListsOf(std::string_view text) {
     const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
     if (digit && !lists.empty()) {
       if (!digits) lists.back().push_back(0);
+      // number: digits of an attribute
       lists.back().back() = std::min<size_t>(10 * lists.back().back() + (c - '0'), 1000);
     }
     digits = digit;
@@ -119,7 +120,7 @@ int64_t ElementsOf(const Type& type) {
 
 int64_t BytesOf(const Type& type) {
   const Type& element = type.element == nullptr ? type : *type.element;
-  return Times(ElementsOf(type), (BitsOf(element) + 7) / 8);
+  return Times(ElementsOf(type), (BitsOf(element) + 7) / 8);  // number: bits of a byte
 }
 
 std::optional<Stage> ProductOf(const Operation& matmul) {
@@ -144,9 +145,9 @@ std::optional<Stage> ProductOf(const Operation& matmul) {
   const Attribute* transposed = matmul.Find("transpose_lhs");
   const bool columns_first = transposed != nullptr && transposed->integer != 0;
   std::vector<size_t> contracted = {left.shape.size() - (columns_first ? 2 : 1)}, batch;
-  if (lists.size() >= 6) {
+  if (lists.size() >= 6) {  // number: lists of the attribute, as above
     contracted = lists[0];
-    batch = lists[5];
+    batch = lists[5];  // number: lists of the attribute, as above
   }
   const int64_t depth = Extents(left, contracted), batches = Extents(left, batch);
   const int64_t outer = std::max<int64_t>(1, Times(depth, batches));

@@ -16,7 +16,7 @@ namespace {
 
 // Blocks whose bytes with whole axes differ from those that move by more than this share move
 // otherwise than an axis at a time.
-constexpr double kSameBytes = 0.01;
+constexpr double kSameBytes = 0.01;  // number: effort: how far blocks may differ
 
 // The bytes that a window moves between HBM and the kernel.
 struct WindowPrice {
@@ -93,7 +93,7 @@ WindowPrice PriceOf(const std::vector<int64_t>& bounds, const Call::Array& array
   const auto item = static_cast<double>(array.element_bytes);
   double total = 0;
   for (size_t n = 0; n < points; ++n) total += moved[n] ? elements[n] * item : 0;
-  constexpr double kMost = 1e18;
+  constexpr double kMost = 1e18;  // number: beyond any kernel
   // Blocks that a table leaves out, or that stand out, make the others smaller on average.
   const auto times = static_cast<double>(std::max<int64_t>(1, TimesMoved(lengths, axes)));
   WindowPrice price;
@@ -114,6 +114,7 @@ struct Arguments {
 
 int64_t NumberOf(const Operation& function, std::string_view attribute) {
   const Attribute* number = function.Find(attribute);
+  // number: beyond any kernel
   return number == nullptr ? 0 : std::clamp<int64_t>(number->integer, 0, 1 << 20);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Arithmetic = int64_t (*)(int64_t, int64_t);
 
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
-int64_t Shift(int64_t by) { return std::clamp<int64_t>(by, 0, 63); }
+int64_t Shift(int64_t by) { return std::clamp<int64_t>(by, 0, 63); }  // number: bits of a word
 // Divides. A division by zero runs nowhere, and gives anything.
 int64_t Divided(int64_t a, int64_t b) { return b == 0 || b == -1 ? Minus(a) : a / b; }
 int64_t Floored(int64_t a, int64_t b) {
@@ -103,7 +103,7 @@ bool CanEvaluate(const Operation& operation) {
   if (name == "arith.cmpi") {
     return operands == 2 && !scalar_rules::ComparisonOf(operation).empty();
   }
-  if (name == "arith.select") return operands == 3;
+  if (name == "arith.select") return operands == 3;  // number: operands of a select
   return scalar_rules::IsSame(name);
 }
 
@@ -170,7 +170,7 @@ std::pair<double, double> BoundsOf(std::string_view name,
   const std::pair everything(-kInfinity, kInfinity);
   if (operands.empty()) return everything;
   const auto [low, high] = operands[0];
-  if (name == "arith.select" && operands.size() == 3) {
+  if (name == "arith.select" && operands.size() == 3) {  // number: operands of a select
     return {std::min(operands[1].first, operands[2].first),
             std::max(operands[1].second, operands[2].second)};
   }

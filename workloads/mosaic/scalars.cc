@@ -270,7 +270,7 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   if (boolean && of_booleans) {
     std::optional<Predicate> combined;
     const auto predicate = [&](size_t n) { return Condition(operands[n]); };
-    if (name == "arith.select" && operands.size() == 3) {
+    if (name == "arith.select" && operands.size() == 3) {  // number: operands of a select
       combined = Chosen(predicate(0), predicate(1), predicate(2));
     } else if (operands.size() == 2) {
       combined = Combined(scalar_rules::LogicOf(operation), predicate(0), predicate(1));
@@ -286,7 +286,7 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   Scalar made = MadeOf(KeyOf(operation), operands, boolean);
   if (boolean || operation.results[0]->type->kind == Type::Kind::kFloat) return made;
   std::vector<Scalar> refined = operands;
-  if (name == "arith.select" && operands.size() == 3) {
+  if (name == "arith.select" && operands.size() == 3) {  // number: operands of a select
     const Predicate which = Condition(operands[0]);
     refined[1] = Refined(operands[1], which.yes);
     refined[2] = Refined(operands[2], which.no);

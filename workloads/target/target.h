@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/instructions.h"
 #include "configs/memory.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/shape.h"
@@ -24,6 +25,8 @@ class Target {
   const configs::ChipParams& chip() const { return config_->chip; }
   // Returns what the TPU compiler does on this chip where costs do not decide.
   const configs::Policy& policy() const { return chip().compiler; }
+  // Returns what operations cost on this chip.
+  const configs::Instructions& instructions() const { return *chip().instructions; }
   // Returns the bytes that arrays of a program may take of a memory, by its number in layouts.
   Bytes Usable(int64_t space) const { return configs::MemoryOfNumber(space).usable(chip()); }
   // Returns the memory that arrays are moved to: an on-chip memory that windows of kernels do not

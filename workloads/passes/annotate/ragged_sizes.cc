@@ -81,7 +81,7 @@ absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const RaggedOverride& e
   }
   const Sizes sizes = InRows(entry, rows);
   const int64_t blocks = std::max<int64_t>(1, CeilDiv(Sum(sizes), std::max<int64_t>(1, rows)));
-  constexpr int64_t kMostBlocks = 1 << 16;
+  constexpr int64_t kMostBlocks = 1 << 16;  // number: a number of a program that makes no sense
   if (blocks > kMostBlocks) {
     return UserError(fmt::format("--ragged {}: sizes add up to {} rows; {} has {} on a device",
                                  dot.name(), Sum(sizes), dot.Describe(), rows));
@@ -99,6 +99,7 @@ absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const RaggedOverride& e
 absl::StatusOr<Sizes> SizesOfExchange(const Instruction& exchange, int64_t partitions,
                                       const RaggedOverride& entry) {
   // One size per update; a member may be sent several, one after the other.
+  // number: the place of an operand
   const int64_t updates = exchange.operand(3)->shape().ElementCount();
   ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(exchange, partitions));
   const int64_t members = groups.empty() ? updates : static_cast<int64_t>(groups[0].size());
@@ -119,7 +120,7 @@ absl::StatusOr<Sizes> SizesOfExchange(const Instruction& exchange, int64_t parti
 
 // Operations that nothing was stated about.
 void AssumeEqual(const std::vector<const Instruction*>& unstated, const Records& records) {
-  constexpr size_t kNamed = 3;
+  constexpr size_t kNamed = 3;  // number: names in a message
   if (unstated.empty()) return;
   std::string names;
   for (size_t n = 0; n < std::min(unstated.size(), kNamed); ++n) {
@@ -149,7 +150,7 @@ std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
   if (list == "uniform") return entry;
   double sum = 0;
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(list, ','))) {
-    if (item.empty() || item.size() > 18 ||
+    if (item.empty() || item.size() > 18 ||  // number: digits of a number
         item.find_first_not_of("0123456789.") != std::string::npos ||
         std::count(item.begin(), item.end(), '.') > 1 || item == ".") {
       return std::nullopt;
@@ -159,7 +160,7 @@ std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
     sum += entry.sizes.back();
   }
   // Shares of a third each may add up to a little more than all.
-  if (sum > (entry.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;
+  if (sum > (entry.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;  // number: rounding
   if (sum > 1 && entry.shares) {
     for (double& size : entry.sizes) size /= sum;
   }

@@ -67,7 +67,7 @@ std::vector<int> Plan::Union(std::span<const int> a, std::span<const int> b) {
 }
 
 std::string Plan::NamesOf(std::span<const int> groups) const {
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 4;  // number: names in a message
   std::vector<std::string> names;
   for (const int g : groups.first(std::min(groups.size(), kMost))) names.push_back(NameOf(g));
   const std::string more =

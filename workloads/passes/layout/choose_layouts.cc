@@ -390,7 +390,7 @@ class Chooser {
     const Dims* best = &candidates.front();
     for (const Dims& order : candidates) {
       const double cost = Cost(number, order);
-      if (cost < least * (1 - 1e-9)) {
+      if (cost < least * (1 - 1e-9)) {  // number: rounding
         least = cost;
         best = &order;
       }

@@ -198,8 +198,9 @@ std::string ToString(const std::vector<PassRun>& runs) {
                                  "instructions", "ms", "verify ms");
   for (const PassTotals& row : rows) {
     text += fmt::format("{:<20}{:>6}{:>9}{:>+14}{:>11.2f}{:>11.2f}\n", row.sum.pass, row.runs,
+                        // number: a prefix of a unit
                         row.changes, row.sum.after, row.sum.seconds * 1e3,
-                        row.sum.verify_seconds * 1e3);
+                        row.sum.verify_seconds * 1e3);  // number: a prefix of a unit
   }
   return text;
 }

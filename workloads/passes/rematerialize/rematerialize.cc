@@ -337,6 +337,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
                                    int64_t percent) {
   if (module.entry()->schedule().empty()) return false;
   if (percent == 0) percent = context.target.policy().rematerialized_percent;
+  // number: percent
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   if (const Bytes peak = context.facts->PlanOf(module, context.target).LivePeak(); peak <= limit) {
     context.records.Add(reasons::kFits, module.name(),

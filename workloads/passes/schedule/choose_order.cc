@@ -16,6 +16,7 @@ namespace {
 using Role = cost::ScheduleNode::Role;
 
 // Ratios of the sum of all transfers to that of all compute.
+// number: effort: what is tried in turn
 constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
 
 class Chooser {

@@ -22,7 +22,7 @@ using hlo::Opcode;
 std::string NameOfWhole(const Instruction& done) {
   std::string name = done.name();
   const size_t suffix = name.rfind("-done");
-  if (suffix != std::string::npos) name.erase(suffix, 5);
+  if (suffix != std::string::npos) name.erase(suffix, 5);  // number: letters of a name
   return name;
 }
 

@@ -156,6 +156,7 @@ Slack SlackOf(const std::vector<Computation*>& computations, const buffers::Memo
 absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>& computations,
                            const PassContext& context) {
   const int64_t percent = context.target.policy().scheduled_percent;
+  // number: percent
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   const buffers::MemoryPlan& plan = context.facts->PlanOf(module, context.target);
   if (plan.LivePeak() <= limit) return absl::OkStatus();

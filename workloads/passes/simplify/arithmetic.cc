@@ -53,13 +53,13 @@ Format FormatOf(PrimitiveType type) {
     case PrimitiveType::kPred:
       return {1, 0, false};
     case PrimitiveType::kF64:
-      return {53, 11, true};
+      return {53, 11, true};  // number: mantissa and exponent of a format
     case PrimitiveType::kF32:
-      return {24, 8, true};
+      return {24, 8, true};  // number: mantissa and exponent of a format
     case PrimitiveType::kBf16:
-      return {8, 8, true};
+      return {8, 8, true};  // number: mantissa and exponent of a format
     case PrimitiveType::kF16:
-      return {11, 5, true};
+      return {11, 5, true};  // number: mantissa and exponent of a format
     default:
       break;
   }

@@ -20,7 +20,7 @@ using hlo::PrimitiveType;
 
 bool HasLiterals(PrimitiveType type) {
   if (type == PrimitiveType::kPred) return true;
-  if (hlo::IsIntegral(type)) return hlo::BitWidth(type) >= 8;
+  if (hlo::IsIntegral(type)) return hlo::BitWidth(type) >= 8;  // number: bits of a type
   return type == PrimitiveType::kBf16 || type == PrimitiveType::kF16 ||
          type == PrimitiveType::kF32 || type == PrimitiveType::kF64;
 }

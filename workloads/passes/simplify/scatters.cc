@@ -68,6 +68,7 @@ Instruction* SimplifyScatter(Instruction* i) {
   // Into an array that is there anyway, walking over few indices is less.
   if (!IsAll(*i->operand(0), 0)) return nullptr;
   // Narrow ones could not count along the row.
+  // number: bits of a type
   if (hlo::BitWidth(i->operand(1)->shape().element_type) < 32) return nullptr;
 
   hlo::Computation* computation = i->parent();

@@ -35,7 +35,7 @@ const Instruction* FindIn(const hlo::Module& module, const configs::Memory& memo
 // In steps of a thousandth, or the rounding of times to picoseconds would decide between
 // equal arrays of equal kernels.
 double Rank(const SpaceValue& value) {
-  constexpr double kSteps = 1024;
+  constexpr double kSteps = 1024;  // number: rounding of a rank
   int exponent = 0;
   const double mantissa =
       std::frexp(value.Benefit() / std::sqrt(static_cast<double>(value.bytes.value())), &exponent);
@@ -56,6 +56,7 @@ void Explain(const SpacePlan& plan, const configs::Memory& space, const Records&
               {{"bytes", value.bytes.value()},
                {"space", std::string(space.title)},
                {"stays", fmt::format("{}", fmt::join(allocations, "; "))},
+               // number: a prefix of a unit
                {"saved_ns", static_cast<int64_t>(value.Benefit()) / 1000}});
 }
 

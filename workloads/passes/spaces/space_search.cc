@@ -9,11 +9,11 @@ namespace tpusim::passes {
 namespace {
 
 // When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
-constexpr double kBusyShares[] = {0, 0.25, 0.5, 1};
+constexpr double kBusyShares[] = {0, 0.25, 0.5, 1};  // number: effort: what is tried in turn
 
 // A replay is not more exact than that: a plan that is less than this part shorter is not taken for
 // shorter, or rounding would decide.
-constexpr double kNoticeable = 1e-3;
+constexpr double kNoticeable = 1e-3;  // number: rounding
 
 bool IsShorter(double seconds, double than) { return seconds < than * (1 - kNoticeable); }
 
