@@ -23,10 +23,10 @@
 namespace tpusim::search {
 
 // A dot or convolution that is left when the program has been simplified as a whole.
-struct Product {
+struct MatrixOperation {
   std::string name;
   double seconds = 0;  // of all executions, on the arrays of one device at their peak
-  sharding::Reach reach;
+  sharding::SplittableBy reach;
 };
 
 struct VariantOptions {
@@ -40,7 +40,7 @@ struct Variant {
   bool donated = false;
   compiler::NormalisedProgram source;     // that every candidate is compiled from
   sharding::Decisions decisions;
-  std::vector<Product> products;
+  std::vector<MatrixOperation> products;
   // The share of the time of all products that are split with a decision, by decision.
   std::vector<double> work;
   // Seconds that one device reads an argument from HBM, by argument; 0: not all of it, or not from

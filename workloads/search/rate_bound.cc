@@ -39,7 +39,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t variant,
       for (const std::string& axis : dim) anywhere.insert(axis.substr(0, axis.find(":(")));
     }
   }
-  const auto reached = [&](const sharding::Reach& reach) {
+  const auto reached = [&](const sharding::SplittableBy& reach) {
     std::set<std::string> axes = anywhere;
     axes.insert(reach.manual.begin(), reach.manual.end());
     if (space.keeps_constraints()) axes.insert(reach.axes.begin(), reach.axes.end());
@@ -50,7 +50,7 @@ RateBound::RateBound(const Program& program, const Space& space, size_t variant,
     }
     return key;
   };
-  for (const Product& product : program.variants[variant].products) {
+  for (const MatrixOperation& product : program.variants[variant].products) {
     products[reached(product.reach)] += product.seconds;
   }
   for (size_t n = 0; n < program.variants[variant].read_seconds.size(); ++n) {

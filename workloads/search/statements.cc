@@ -138,17 +138,17 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
         Stated(argument.name, NamesOf(statements.mesh, split(argument.decisions, argument.shape))));
   }
   // By value, how it is split.
-  std::map<std::string, std::pair<const sharding::Place*, std::vector<AxisSet>>> places;
-  const auto as_decided = [&](const sharding::Place& place) {
+  std::map<std::string, std::pair<const sharding::ConstraintPlace*, std::vector<AxisSet>>> places;
+  const auto as_decided = [&](const sharding::ConstraintPlace& place) {
     places[place.value] = {&place, split(place.decisions, place.shape)};
   };
   if (!space.keeps_constraints()) {
-    for (const sharding::Place& place : space.program().constraints) as_decided(place);
+    for (const sharding::ConstraintPlace& place : space.program().constraints) as_decided(place);
   }
   for (size_t c = 0; c < candidate.conflicts.size(); ++c) {
     if (candidate.conflicts[c] == ConflictResolution::kByPropagation) continue;
     const int32_t conflict = space.conflicts()[c].conflict;
-    for (const sharding::Place& place : space.program().conflicts[conflict].places) {
+    for (const sharding::ConstraintPlace& place : space.program().conflicts[conflict].places) {
       as_decided(place);
     }
   }
@@ -156,7 +156,7 @@ Statements StatementsOf(const Space& space, const Candidate& candidate) {
     const sharding::NamedValue& named = space.program().named[v];
     const std::vector<AxisSet> chosen = ChosenFor(space, candidate, static_cast<int32_t>(v));
     if (std::ranges::all_of(chosen, [](AxisSet axes) { return axes == kAsDecided; })) continue;
-    for (const sharding::Place& place : named.places) {
+    for (const sharding::ConstraintPlace& place : named.places) {
       places[place.value] = {&place, With(chosen, split(place.decisions, place.shape))};
     }
   }

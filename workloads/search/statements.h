@@ -19,7 +19,7 @@ struct Statements {
   MeshAxes mesh;
   std::vector<sharding::StatedConstraint> arguments, constraints;
   // The lines of the program that make the values of each constraint.
-  std::vector<sharding::Place> places;
+  std::vector<sharding::ConstraintPlace> places;
 };
 
 Statements StatementsOf(const Space& space, const Candidate& candidate);

@@ -140,7 +140,7 @@ TEST(RateBound, ProductsAreSplitByWhatMaySplitThem) {
   const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   double one_device = 0;
-  for (const Product& product : program.variants[0].products) one_device += product.seconds;
+  for (const MatrixOperation& product : program.variants[0].products) one_device += product.seconds;
   EXPECT_GT(one_device, 0);
   const auto share = [&](const std::vector<AxisSet>& decided) {
     return ToSeconds(rates.Time(1, decided)) / one_device;  // x=2,y=4
@@ -159,7 +159,7 @@ TEST(RateBound, AConstraintOnANamedValueMaySplitItsProducts) {
   const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
   const RateBound rates(program, space);
   double one_device = 0;
-  for (const Product& product : program.variants[0].products) one_device += product.seconds;
+  for (const MatrixOperation& product : program.variants[0].products) one_device += product.seconds;
   const auto share = [&](const std::vector<AxisSet>& decided) {
     return ToSeconds(rates.Time(1, decided)) / one_device;  // x=2,y=4
   };

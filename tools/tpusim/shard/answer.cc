@@ -491,7 +491,7 @@ std::string ExplainedText(const FindProblem& problem) {
     text += "\n";
   }
   for (const sharding::NamedValue& named : space.program().named) {
-    const sharding::Place& place = named.places[0];
+    const sharding::ConstraintPlace& place = named.places[0];
     text += fmt::format("{:<14} {}: {} value{} such as {} {}\n", "may constrain", named.name,
                         named.places.size(), named.places.size() == 1 ? "" : "s", place.value,
                         place.shape.ToString());

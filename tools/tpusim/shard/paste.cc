@@ -67,7 +67,7 @@ struct Site {
 std::vector<Site> SitesOf(const search::Statements& statements) {
   std::vector<Site> sites;
   for (size_t i = 0; i < statements.constraints.size(); ++i) {
-    const sharding::Place& place = statements.places[i];
+    const sharding::ConstraintPlace& place = statements.places[i];
     if (place.is_result || place.scope.find("transpose(") != std::string::npos) continue;
     Site site{place.source.empty() ? place.value : place.source,
               search::SpecText(statements.constraints[i].dims), place.scope};

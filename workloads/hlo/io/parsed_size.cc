@@ -62,9 +62,9 @@ class MessageTypes {
   std::map<const Descriptor*, std::unique_ptr<Type>> types_;  // looked up, never iterated
 };
 
-class Walk {
+class WireWalk {
  public:
-  explicit Walk(int64_t limit) : limit_(limit) {}
+  explicit WireWalk(int64_t limit) : limit_(limit) {}
 
   // False: damaged. Above the limit the rest is not looked at.
   bool Message(std::string_view wire, const Type& type, int depth) {
@@ -136,7 +136,7 @@ class Walk {
 
 std::optional<int64_t> ParsedSize(std::string_view wire, const Descriptor& type, int64_t limit) {
   static MessageTypes& types = *new MessageTypes;
-  Walk walk(limit);
+  WireWalk walk(limit);
   if (!walk.Message(wire, types.Of(type), 0)) return std::nullopt;
   return walk.size();
 }

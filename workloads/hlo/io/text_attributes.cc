@@ -24,7 +24,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 
 // The text that is read, and the fields that it fills.
-struct Reader {
+struct AttributeReader {
   TextCursor& text;
   TextAttributes& out;
 };
@@ -45,7 +45,7 @@ struct Attribute {
   std::string_view field;       // a.b: field b of the message in field a
   Printed printed = Printed::kAlways;
   Style style = Style::kPlain;
-  absl::Status (*parse)(Reader&) = nullptr;
+  absl::Status (*parse)(AttributeReader&) = nullptr;
   std::string (*print)(const Instruction&) = nullptr;
 
   bool IsOf(Opcode opcode) const {
@@ -76,7 +76,7 @@ std::vector<std::string> NamesText(const std::vector<Named*>& named) {
 }
 
 template <size_t place>
-absl::Status ParseCalled(Reader& r) {
+absl::Status ParseCalled(AttributeReader& r) {
   const size_t at = r.text.Begin();
   std::string name;
   if (r.text.Peek() == '{') {
@@ -94,7 +94,7 @@ std::string CalledText(const Instruction& i) {
   return place < i.called().size() ? "%" + NameText(i.called()[place]->name()) : "";
 }
 
-absl::Status ParseAllCalled(Reader& r) {
+absl::Status ParseAllCalled(AttributeReader& r) {
   ASSIGN_OR_RETURN(r.out.called, ParseNames(r.text));
   return absl::OkStatus();
 }
@@ -121,7 +121,7 @@ std::string AppliedText(const Instruction& i) {
   }
 }
 
-absl::Status ParseControlPredecessors(Reader& r) {
+absl::Status ParseControlPredecessors(AttributeReader& r) {
   ASSIGN_OR_RETURN(r.out.control_predecessors, ParseNames(r.text));
   return absl::OkStatus();
 }
@@ -132,7 +132,7 @@ std::string ControlPredecessorsText(const Instruction& i) {
 }
 
 // One of the list that other opcodes have as `dimensions`.
-absl::Status ParseIotaDimension(Reader& r) {
+absl::Status ParseIotaDimension(AttributeReader& r) {
   ASSIGN_OR_RETURN(const int64_t dimension, r.text.Integer());
   r.out.proto.add_dimensions(dimension);
   return absl::OkStatus();
@@ -150,7 +150,7 @@ std::string DimensionsText(const Instruction& i) {
 // HloInstructionProto.is_associative of a scan, which is 0 where nothing is known.
 constexpr int32_t kAssociative = 1, kNotAssociative = 2;
 
-absl::Status ParseAssociative(Reader& r) {
+absl::Status ParseAssociative(AttributeReader& r) {
   ASSIGN_OR_RETURN(const bool value, r.text.Bool());
   r.out.proto.set_is_associative(value ? kAssociative : kNotAssociative);
   return absl::OkStatus();
@@ -161,7 +161,7 @@ std::string AssociativeText(const Instruction& i) {
   return i.attrs().is_associative() == kAssociative ? "true" : "false";
 }
 
-absl::Status ParseOutfeedShape(Reader& r) {
+absl::Status ParseOutfeedShape(AttributeReader& r) {
   ASSIGN_OR_RETURN(const Shape shape, ParseShape(r.text));
   *r.out.proto.mutable_outfeed_shape() = ShapeToProto(shape);
   return absl::OkStatus();
@@ -177,7 +177,7 @@ std::string ChannelText(const Instruction& i) {
   return HasChannel(i) ? std::to_string(i.attrs().channel_id()) : "";
 }
 
-absl::Status ParseShardingOf(Reader& r) {
+absl::Status ParseShardingOf(AttributeReader& r) {
   ASSIGN_OR_RETURN(*r.out.proto.mutable_sharding(), ParseSharding(r.text));
   return absl::OkStatus();
 }
@@ -186,7 +186,7 @@ std::string ShardingOf(const Instruction& i) {
   return i.attrs().has_sharding() ? ShardingText(i.attrs().sharding()) : "";
 }
 
-absl::Status ParseFrontend(Reader& r) {
+absl::Status ParseFrontend(AttributeReader& r) {
   return ParseFrontendAttributes(r.text, *r.out.proto.mutable_frontend_attributes());
 }
 
@@ -196,7 +196,7 @@ std::string FrontendText(const Instruction& i) {
 }
 
 template <absl::Status (*parse)(TextCursor&, pb::HloInstructionProto&)>
-absl::Status Parse(Reader& r) {
+absl::Status Parse(AttributeReader& r) {
   return parse(r.text, r.out.proto);
 }
 
@@ -205,7 +205,8 @@ std::string Print(const Instruction& i) {
   return print(i.attrs());
 }
 
-Attribute Form(std::string_view name, std::vector<Opcode> opcodes, absl::Status (*parse)(Reader&),
+Attribute Form(std::string_view name, std::vector<Opcode> opcodes,
+               absl::Status (*parse)(AttributeReader&),
                std::string (*print)(const Instruction&) = nullptr,
                Printed printed = Printed::kIfSet) {
   if (print == nullptr) printed = Printed::kNever;
@@ -356,19 +357,19 @@ std::vector<const FieldDescriptor*> FieldsOf(std::string_view path) {
 }
 
 // A row with the fields of its path.
-struct Row {
+struct AttributeRow {
   const Attribute* attribute = nullptr;
   std::vector<const FieldDescriptor*> path;
 };
 
 struct Table {
-  std::vector<Row> rows;
-  std::unordered_map<std::string_view, std::vector<const Row*>> by_name;
-  std::array<std::vector<const Row*>, kNumOpcodes> printed;  // by opcode
+  std::vector<AttributeRow> rows;
+  std::unordered_map<std::string_view, std::vector<const AttributeRow*>> by_name;
+  std::array<std::vector<const AttributeRow*>, kNumOpcodes> printed;  // by opcode
 
   Table() {
     for (const Attribute& a : Attributes()) rows.push_back({&a, FieldsOf(a.field)});
-    for (const Row& row : rows) {
+    for (const AttributeRow& row : rows) {
       by_name[row.attribute->name].push_back(&row);
       if (row.attribute->printed == Printed::kNever) continue;
       for (int o = 0; o < kNumOpcodes; ++o) {
@@ -383,10 +384,10 @@ const Table& TheTable() {
   return *table;
 }
 
-const Row* RowNamed(std::string_view name, Opcode opcode) {
+const AttributeRow* RowNamed(std::string_view name, Opcode opcode) {
   const auto found = TheTable().by_name.find(name);
   if (found == TheTable().by_name.end()) return nullptr;
-  for (const Row* row : found->second) {
+  for (const AttributeRow* row : found->second) {
     if (row->attribute->IsOf(opcode)) return row;
   }
   return found->second.front();
@@ -409,7 +410,8 @@ absl::StatusOr<std::vector<int64_t>> IntsOfLists(TextCursor& text) {
   return all;
 }
 
-absl::Status ParseField(TextCursor& text, const Row& row, google::protobuf::Message& instruction) {
+absl::Status ParseField(TextCursor& text, const AttributeRow& row,
+                        google::protobuf::Message& instruction) {
   google::protobuf::Message* message = &instruction;
   for (size_t i = 0; i + 1 < row.path.size(); ++i) {
     message = message->GetReflection()->MutableMessage(message, row.path[i]);
@@ -465,7 +467,8 @@ absl::Status ParseField(TextCursor& text, const Row& row, google::protobuf::Mess
 }
 
 // Appends ", name=value", unless the value is one that is not printed.
-void AppendField(const Row& row, const google::protobuf::Message& instruction, std::string& out) {
+void AppendField(const AttributeRow& row, const google::protobuf::Message& instruction,
+                 std::string& out) {
   const google::protobuf::Message* message = &instruction;
   for (size_t i = 0; i + 1 < row.path.size(); ++i) {
     message = &message->GetReflection()->GetMessage(*message, row.path[i]);
@@ -513,7 +516,7 @@ void AppendField(const Row& row, const google::protobuf::Message& instruction, s
 
 absl::Status ParseAttributes(TextCursor& text, Opcode opcode, bool inside,
                              TextAttributes& attributes) {
-  Reader reader{text, attributes};
+  AttributeReader reader{text, attributes};
   for (size_t before = text.at(); text.Take(","); before = text.at()) {
     const size_t begin = text.Begin();
     const std::string_view name = text.Word();
@@ -522,7 +525,7 @@ absl::Status ParseAttributes(TextCursor& text, Opcode opcode, bool inside,
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(text.Expect("="));
-    const Row* row = RowNamed(name, opcode);
+    const AttributeRow* row = RowNamed(name, opcode);
     if (row != nullptr) {
       RETURN_IF_ERROR(row->attribute->parse != nullptr ? row->attribute->parse(reader)
                                                        : ParseField(text, *row, attributes.proto));
@@ -537,7 +540,7 @@ absl::Status ParseAttributes(TextCursor& text, Opcode opcode, bool inside,
 
 std::string AttributesText(const Instruction& instruction) {
   std::string out;
-  for (const Row* row : TheTable().printed[static_cast<size_t>(instruction.opcode())]) {
+  for (const AttributeRow* row : TheTable().printed[static_cast<size_t>(instruction.opcode())]) {
     const Attribute& attribute = *row->attribute;
     if (attribute.print == nullptr) {
       AppendField(*row, instruction.attrs(), out);

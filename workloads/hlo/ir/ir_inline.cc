@@ -27,7 +27,7 @@ constexpr size_t kMaxOpName = 4096;
 
 // The scope in which the names of a callee's instructions continue: inside a callee op_names start
 // anew ("mul" called from "jit(f)/layer") or repeat the call's own name.
-struct Scope {
+struct NameScope {
   std::string own;                 // the call's op_name in its computation
   const pb::OpMetadata* metadata;  // the call's, names continued
 
@@ -103,10 +103,10 @@ class Module::Inliner {
 
  private:
   // One call that is being replaced by the body of its callee.
-  struct Frame {
+  struct CallFrame {
     Instruction* call;
     Computation* callee;
-    Scope scope;
+    NameScope scope;
     std::vector<Instruction*> body;  // of the callee, operands first
     size_t next = 0;
     bool take_over = false;  // names and callees move instead of being copied
@@ -147,9 +147,9 @@ class Module::Inliner {
     }
   }
 
-  Frame Open(Instruction* call, std::string own, bool ordered) {
+  CallFrame Open(Instruction* call, std::string own, bool ordered) {
     TPUSIM_CHECK(MayInline(*call), call->name_);
-    Frame frame;
+    CallFrame frame;
     frame.call = call;
     frame.callee = call->called_[0];
     frame.scope = {std::move(own), &MetadataOfCall(*call)};
@@ -164,7 +164,7 @@ class Module::Inliner {
   }
 
   // Copies one instruction of the callee; true if it is a call to go into.
-  bool Copy(Instruction* from, Frame* frame) {
+  bool Copy(Instruction* from, CallFrame* frame) {
     const Instruction* call = frame->call;
     if (from->opcode_ == Opcode::kParameter) {
       const int64_t number = from->attrs().parameter_number();
@@ -212,7 +212,7 @@ class Module::Inliner {
   }
 
   // The call goes; its value is `Close`'s result.
-  Instruction* Close(Frame* frame) {
+  Instruction* Close(CallFrame* frame) {
     Instruction* call = frame->call;
     Computation* caller = call->parent_;
     if (!frame->owned.empty()) {
@@ -244,25 +244,26 @@ class Module::Inliner {
   }
 
   Instruction* Expand(Instruction* call) {
-    std::vector<std::unique_ptr<Frame>> stack;
-    stack.push_back(std::make_unique<Frame>(Open(call, MetadataOfCall(*call).op_name(), false)));
+    std::vector<std::unique_ptr<CallFrame>> stack;
+    stack.push_back(
+        std::make_unique<CallFrame>(Open(call, MetadataOfCall(*call).op_name(), false)));
     while (true) {
-      Frame& top = *stack.back();
+      CallFrame& top = *stack.back();
       if (top.next < top.body.size()) {
         Instruction* from = top.body[top.next++];
         if (Copy(from, &top)) {
           // A call without a name of its own goes by the name of the one around it.
           const std::string& own = from->op_name().empty() ? top.scope.own : from->op_name();
           const bool ordered = top.ordered || !from->control_successors_.empty();
-          stack.push_back(std::make_unique<Frame>(Open(top.map.at(from), own, ordered)));
+          stack.push_back(std::make_unique<CallFrame>(Open(top.map.at(from), own, ordered)));
         }
         continue;
       }
       Instruction* result = Close(&top);
-      const std::unique_ptr<Frame> done = std::move(stack.back());
+      const std::unique_ptr<CallFrame> done = std::move(stack.back());
       stack.pop_back();
       if (stack.empty()) return result;
-      Frame& outer = *stack.back();
+      CallFrame& outer = *stack.back();
       const Instruction* from = outer.body[outer.next - 1];
       outer.map[from] = result;
       if (outer.ordered) {

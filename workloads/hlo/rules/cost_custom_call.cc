@@ -66,7 +66,7 @@ std::optional<CarriedEstimate> CarriedCost(const Instruction& i) {
 namespace cost_rules {
 namespace {
 
-enum class Target {
+enum class CallTarget {
   kMarker,    // says where a value lives or how it is sharded; the value is the operand
   kTransfer,  // between host and device memory
   kTopK,
@@ -78,28 +78,28 @@ enum class Target {
 
 struct TargetRow {
   std::string_view name;
-  Target target;
+  CallTarget target;
 };
 
 constexpr TargetRow kTargets[] = {
-    {"Sharding", Target::kMarker},
-    {"SPMDFullToShardShape", Target::kMarker},
-    {"SPMDShardToFullShape", Target::kMarker},
-    {"xla.sdy.FuncResultSharding", Target::kMarker},
-    {"xla.sdy.GlobalToLocalShape", Target::kMarker},
-    {"xla.sdy.LocalToGlobalShape", Target::kMarker},
-    {"xla.sdy.ShardingGroup", Target::kMarker},
-    {"xla.sdy.PropagationBarrier", Target::kMarker},
-    {kAllocateBuffer, Target::kMarker},  // memory, nothing in it
-    {"annotate_device_placement", Target::kTransfer},
-    {"MoveToHost", Target::kTransfer},
-    {"MoveToDevice", Target::kTransfer},
-    {"TopK", Target::kTopK},
-    {"ApproxTopK", Target::kTopK},
-    {"Qr", Target::kQr},
-    {"ProductOfElementaryHouseholderReflectors", Target::kMakeQ},
-    {"LuDecomposition", Target::kLu},
-    {kEighTarget, Target::kEigh},
+    {"Sharding", CallTarget::kMarker},
+    {"SPMDFullToShardShape", CallTarget::kMarker},
+    {"SPMDShardToFullShape", CallTarget::kMarker},
+    {"xla.sdy.FuncResultSharding", CallTarget::kMarker},
+    {"xla.sdy.GlobalToLocalShape", CallTarget::kMarker},
+    {"xla.sdy.LocalToGlobalShape", CallTarget::kMarker},
+    {"xla.sdy.ShardingGroup", CallTarget::kMarker},
+    {"xla.sdy.PropagationBarrier", CallTarget::kMarker},
+    {kAllocateBuffer, CallTarget::kMarker},  // memory, nothing in it
+    {"annotate_device_placement", CallTarget::kTransfer},
+    {"MoveToHost", CallTarget::kTransfer},
+    {"MoveToDevice", CallTarget::kTransfer},
+    {"TopK", CallTarget::kTopK},
+    {"ApproxTopK", CallTarget::kTopK},
+    {"Qr", CallTarget::kQr},
+    {"ProductOfElementaryHouseholderReflectors", CallTarget::kMakeQ},
+    {"LuDecomposition", CallTarget::kLu},
+    {kEighTarget, CallTarget::kEigh},
 };
 
 Result NoCost(const Instruction& i) {
@@ -110,7 +110,7 @@ Result NoCost(const Instruction& i) {
 
 // Flops of a factorisation of the last two dimensions, m x n (Golub and Van Loan,
 // "Matrix Computations", sections 3.2 and 5.2).
-Result Factorisation(const Instruction& i, Target target) {
+Result Factorisation(const Instruction& i, CallTarget target) {
   const Shape& a = i.operand(0)->shape();
   if (!a.IsArray() || a.rank() < 2) return NoCost(i);
   const int64_t m = std::max(a.dims[a.rank() - 2], a.dims[a.rank() - 1]);
@@ -120,7 +120,7 @@ Result Factorisation(const Instruction& i, Target target) {
   const int64_t cube = Mul(n, Mul(n, n));
   // LU takes mn^2 - n^3/3; QR and the product of its reflectors 2mn^2 - 2n^3/3.
   const int64_t lu = Mul(m, Mul(n, n)) - cube / 3;
-  return Full(i, Mul(matrices, target == Target::kLu ? lu : Mul(2, lu)));
+  return Full(i, Mul(matrices, target == CallTarget::kLu ? lu : Mul(2, lu)));
 }
 
 // A sweep rotates every two rows and columns once, in rounds of n/2 rotations side by side (an
@@ -147,18 +147,18 @@ Result CustomCall(const Instruction& i, const CalleeCosts&) {
   const auto* row =
       std::ranges::find_if(kTargets, [&](const TargetRow& r) { return r.name == name; });
   if (row == std::end(kTargets)) return NoCost(i);
-  if (row->target == Target::kMarker) return Cost{};
+  if (row->target == CallTarget::kMarker) return Cost{};
   if (i.operands().empty()) return NoCost(i);
   switch (row->target) {
-    case Target::kTransfer:
+    case CallTarget::kTransfer:
       return Moves(i.operand(0)->shape().ByteSize());
-    case Target::kTopK: {
+    case CallTarget::kTopK: {
       // (values, indices), both with k in the last dimension.
       const std::vector<const Shape*> leaves = Leaves(i.shape());
       if (leaves.empty() || leaves[0]->dims.empty()) return NoCost(i);
       return Full(i, Mul(Elements(i.operand(0)->shape()), CeilLog2(leaves[0]->dims.back() + 1)));
     }
-    case Target::kEigh:
+    case CallTarget::kEigh:
       return Jacobi(i);
     default:
       return Factorisation(i, row->target);

@@ -49,9 +49,9 @@ bool IsLayer(const Instruction& slice, size_t d) {
   return piece.dims[d] == 1 && whole.dims[d] > 1;
 }
 
-class Finder {
+class DecisionFinder {
  public:
-  Finder(const NormalisedModule& in, const PropagationGraph& graph)
+  DecisionFinder(const NormalisedModule& in, const PropagationGraph& graph)
       : in_(in),
         graph_(graph),
         first_(FirstOf(graph)),
@@ -77,7 +77,7 @@ class Finder {
   // The number of the first dimension of each node; behind the last, how many there are.
   static std::vector<int32_t> FirstOf(const PropagationGraph& graph) {
     std::vector<int32_t> first = {0};
-    for (const Node& node : graph.nodes) {
+    for (const ShardingNode& node : graph.nodes) {
       first.push_back(first.back() + static_cast<int32_t>(node.sharding.dims.size()));
     }
     return first;
@@ -320,7 +320,7 @@ class Finder {
   }
 
   // Returns the place of an array.
-  Place PlaceOf(const Instruction& i, bool is_result = false) {
+  ConstraintPlace PlaceOf(const Instruction& i, bool is_result = false) {
     return {i.name(),
             i.SourceLocation(),
             i.op_name(),
@@ -362,7 +362,7 @@ class Finder {
   }
 
   void FindReach() {
-    std::map<int32_t, Reach> of_root;
+    std::map<int32_t, SplittableBy> of_root;
     // Constraints may be stated for values that nothing ties to an argument but a loop or a name.
     for (int32_t dim = 0; dim < first_.back(); ++dim) {
       const auto decision = number_of_.find(classes_.Find(dim));
@@ -381,7 +381,7 @@ class Finder {
         if (!said.leaves[leaf]) continue;
         const Sharding& sharding = *said.leaves[leaf];
         for (size_t d = 0; d < sharding.dims.size(); ++d) {
-          Reach& reach = of_root[reach_.Find(DimOf(refs[leaf], d))];
+          SplittableBy& reach = of_root[reach_.Find(DimOf(refs[leaf], d))];
           std::set<std::string>& axes = IsInside(*value) ? reach.manual : reach.axes;
           for (const AxisRef& axis : sharding.dims[d].axes) {
             axes.insert(in_.mesh.mesh.axes[axis.axis].name);
@@ -405,7 +405,7 @@ class Finder {
       }
     }
     const auto reach_of = [&](std::span<const TensorRef> tensors) {
-      Reach reach;
+      SplittableBy reach;
       for (const TensorRef& ref : tensors) {
         for (size_t d = 0; d < graph_.nodes[ref.node].sharding.dims.size(); ++d) {
           const auto found = of_root.find(reach_.Find(DimOf(ref, d)));
@@ -474,7 +474,7 @@ absl::StatusOr<Decisions> FindDecisions(const NormalisedModule& module,
                                         const std::vector<std::string>& named) {
   PropagationGraph graph(module, /*on_any_mesh=*/true);
   RETURN_IF_ERROR(graph.Build());
-  return Finder(module, graph).Run(named);
+  return DecisionFinder(module, graph).Run(named);
 }
 
 std::string ToString(const Decisions& decisions) {

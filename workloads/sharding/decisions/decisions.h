@@ -55,7 +55,7 @@ struct Decision {
 
 // A value that a constraint can be stated for: one outside of a shard_map. Of a conflict: a value
 // where both of a pair of decisions meet: none of what it is made of has both.
-struct Place {
+struct ConstraintPlace {
   std::string value;  // as `tpusim compile --emit sharded` names it
   std::string source, scope;
   hlo::Shape shape;
@@ -68,13 +68,13 @@ struct Conflict {
   int32_t first = 0, second = 0;  // of the decisions, ascending
   int64_t values = 0;
   Bytes bytes{0};  // of these values, whole
-  std::vector<Place> places;
+  std::vector<ConstraintPlace> places;
 };
 
 // Values that a constraint may be put on, whatever is decided: all that a user calls by one name.
 struct NamedValue {
   std::string name;  // as it was asked for
-  std::vector<Place> places;
+  std::vector<ConstraintPlace> places;
   // The number of parts that all of them can be split into, by dimension; 1: none can.
   std::vector<int64_t> divisors;
 };
@@ -83,7 +83,7 @@ struct NamedValue {
 // of its dimensions, also where only a part of one is meant, the axes that the program itself
 // states for such dimensions, those of a shard_map for what goes in and comes out, and constraints
 // on named values.
-struct Reach {
+struct SplittableBy {
   std::set<int32_t> decisions;
   std::set<std::string> axes;
   std::set<std::string> manual;                 // and what is stated inside of a shard_map
@@ -95,14 +95,14 @@ struct DecidedArgument {
   std::string name;
   hlo::Shape shape;
   std::vector<int32_t> decisions;
-  Reach reach;  // what may split it where it is used
+  SplittableBy reach;  // what may split it where it is used
 };
 
 // A dot or convolution of the normalised module.
 struct DecidedProduct {
   std::string name;
   std::set<int32_t> loops;  // decisions about its own dimensions, each of which splits all of it
-  Reach reach;
+  SplittableBy reach;
 };
 
 struct Decisions {
@@ -110,7 +110,7 @@ struct Decisions {
   std::vector<DecidedArgument> arguments;  // of the program, in order
   std::vector<Conflict> conflicts;         // with the most bytes first
   // Constraints of the program outside of a shard_map, and results whose sharding it states.
-  std::vector<Place> constraints;
+  std::vector<ConstraintPlace> constraints;
   std::vector<NamedValue> named;  // those that are asked for
   std::vector<DecidedProduct> products;
 };

@@ -177,11 +177,11 @@ std::vector<bool> PropagateAggressive(const std::vector<Factor>& factors,
   if (!any) return changed;
 
   // Per factor the largest tensor that has the axes.
-  struct Source {
+  struct AxisSource {
     int64_t size = -1;
     int64_t tensor = -1;
   };
-  std::vector<Source> sources(factors.size());
+  std::vector<AxisSource> sources(factors.size());
   for (size_t t = 0; t < op.tensors.size(); ++t) {
     int64_t size = 1;
     for (size_t f = 0; f < factors.size(); ++f) {

@@ -74,7 +74,7 @@ class Propagation {
 
   void Run() {
     std::set<int32_t> priorities = {0};
-    for (const Node& node : graph_.nodes) {
+    for (const ShardingNode& node : graph_.nodes) {
       for (const DimSharding& dim : node.sharding.dims) priorities.insert(dim.priority);
     }
     several_priorities_ = priorities.size() > 1;
@@ -144,7 +144,7 @@ class Propagation {
   // closed, and their axes no other value's.
   void FillTensor(const Op& op, size_t t) {
     const TensorRef& ref = op.tensors[t];
-    const Node& node = graph_.nodes[ref.node];
+    const ShardingNode& node = graph_.nodes[ref.node];
     TensorView* view = &view_.tensors[t];
     if (!ref.inside && !several_priorities_) {
       FillView(node.sharding, op.FactorsOf(t), op.rule->factors, view);
@@ -200,7 +200,7 @@ class Propagation {
         return;
       }
     }
-    Node& node = graph_.nodes[ref.node];
+    ShardingNode& node = graph_.nodes[ref.node];
     const TensorFactors& tensor = op.FactorsOf(t);
     bool any = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
@@ -234,7 +234,7 @@ class Propagation {
     for (size_t f = 0; f < op.rule->factors.size(); ++f) {
       if (view_.tensors[t].factors[f].axes.empty()) continue;
       for (size_t s = 0; s < op.tensors.size(); ++s) {
-        const Node& node = graph_.nodes[op.tensors[s].node];
+        const ShardingNode& node = graph_.nodes[op.tensors[s].node];
         const bool had = node.annotated || node.from_op >= 0;
         if (s != t && had && op.tensors[s].node != op.tensors[t].node &&
             !view_.tensors[s].factors[f].axes.empty()) {
@@ -261,7 +261,7 @@ class Propagation {
 
 // "operand 0 of %dot.1 (pass-through dimensions)"
 std::string Why(const PropagationGraph& graph, int32_t index) {
-  const Node& node = graph.nodes[index];
+  const ShardingNode& node = graph.nodes[index];
   if (node.from_op < 0) return node.reason.empty() ? "nothing shards it" : node.reason;
   const Op& op = graph.ops[node.from_op];
   std::string text;
@@ -398,7 +398,7 @@ class Finisher {
   // even there, or they do not split the whole dimension. 18 elements over two manual shards
   // of 9 and two more are 5 + 4, 5 + 4; four shards of 18 would be 5, 5, 5, 3.
   void NestBoundaries() {
-    const auto nest = [&](Node& node, const hlo::Shape& whole) {
+    const auto nest = [&](ShardingNode& node, const hlo::Shape& whole) {
       for (size_t d = 0; d < node.manual.size(); ++d) {
         if (node.manual[d].empty()) continue;
         Axes& axes = node.sharding.dims[d].axes;

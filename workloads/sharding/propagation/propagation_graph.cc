@@ -61,7 +61,7 @@ void PropagationGraph::ShareValues(const Instruction* instruction, const Instruc
   const int64_t id = instruction->id();
   if (met_[id] == 0) instructions_.push_back(instruction);
   met_[id] = 1;
-  const Range whole = values_.at(with->id());
+  const LeafRange whole = values_.at(with->id());
   values_[id] = {whole.first + static_cast<uint32_t>(first),
                  static_cast<uint32_t>(std::min<size_t>(count, whole.count - first))};
 }
@@ -79,7 +79,7 @@ size_t PropagationGraph::LeavesBefore(const Instruction* tuple, int64_t index) {
 }
 
 int32_t PropagationGraph::NewNode(int64_t rank, int32_t context) {
-  Node node;
+  ShardingNode node;
   node.sharding = Replicated(rank);
   for (DimSharding& dim : node.sharding.dims) dim.open = true;
   node.sharding.replicated = contexts[context];
@@ -110,7 +110,7 @@ std::vector<TensorRef> PropagationGraph::NewNodes(const Instruction* instruction
   if (it == in_.annotations.end()) return list;
   for (size_t i = 0; i < list.size(); ++i) {
     if (!it->second.leaves[i].has_value()) continue;
-    Node& node = nodes[list[i].node];
+    ShardingNode& node = nodes[list[i].node];
     if (node.annotated) continue;  // the first of a group has spoken
     const Axes pinned = node.sharding.replicated;
     node.sharding = *it->second.leaves[i];
@@ -151,7 +151,7 @@ int32_t PropagationGraph::Context(const Instruction* call, int32_t outer) {
 void PropagationGraph::AddRegionParameters(const Instruction* call, int32_t context) {
   const ManualRegion& region = in_.manual_regions.at(call);
   const auto boundary = [&](TensorRef ref, const Sharding& sharding) {
-    Node& node = nodes[ref.node];
+    ShardingNode& node = nodes[ref.node];
     node.annotated = true;
     node.sharding.dims = sharding.dims;
     node.sharding.unreduced = sharding.unreduced;
@@ -360,7 +360,7 @@ void PropagationGraph::ApplyConstraints() {
     }
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    Node& node = nodes[wanted[i].first];
+    ShardingNode& node = nodes[wanted[i].first];
     if (node.annotated || disagree.contains(wanted[i].first) || !FullyClosed(*wanted[i].second)) {
       continue;
     }
@@ -379,13 +379,13 @@ void PropagationGraph::TieOpsToNodes() {
     for (const TensorRef& ref : op.tensors) ++ops_of_[ref.node].count;
   }
   uint32_t first = 0;
-  for (Range& range : ops_of_) {
+  for (LeafRange& range : ops_of_) {
     range.first = first;
     first += std::exchange(range.count, 0);
   }
   ops_of_nodes_.resize(first);
   const auto tie = [&](int32_t node, size_t op) {
-    Range& range = ops_of_[node];
+    LeafRange& range = ops_of_[node];
     ops_of_nodes_[range.first + range.count++] = static_cast<int32_t>(op);
   };
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -405,7 +405,7 @@ void PropagationGraph::TieOpsToNodes() {
 absl::Status PropagationGraph::Build() {
   contexts.emplace_back();
   // Computations inside others right behind what calls them; no recursion.
-  struct Frame {
+  struct VisitFrame {
     std::vector<Instruction*> order;
     size_t next = 0;
     int32_t context = 0;
@@ -413,12 +413,12 @@ absl::Status PropagationGraph::Build() {
     std::vector<const Computation*> inner;  // of `caller`, still to do
     int32_t inner_context = 0;
   };
-  std::vector<Frame> stack;
+  std::vector<VisitFrame> stack;
   stack.push_back({in_.module->entry()->PostOrder(), 0, 0, nullptr, {}, 0});
   values_.resize(in_.module->next_id());
   met_.resize(in_.module->next_id());
   while (!stack.empty()) {
-    Frame& frame = stack.back();
+    VisitFrame& frame = stack.back();
     if (!frame.inner.empty()) {
       const Computation* computation = frame.inner.back();
       frame.inner.pop_back();
@@ -453,7 +453,7 @@ absl::Status PropagationGraph::Build() {
     if (op.kind == OpKind::kHlo) {
       op.single_use = true;
       for (int32_t t = 0; t < op.num_operands; ++t) {
-        const Node& node = nodes[op.tensors[t].node];
+        const ShardingNode& node = nodes[op.tensors[t].node];
         if (!node.sharding.dims.empty() && node.uses > 1) op.single_use = false;
       }
       const auto it = in_.annotations.find(op.instruction);
@@ -466,7 +466,7 @@ absl::Status PropagationGraph::Build() {
 }
 
 Sharding PropagationGraph::Seen(const TensorRef& ref) const {
-  const Node& node = nodes[ref.node];
+  const ShardingNode& node = nodes[ref.node];
   Sharding sharding = node.sharding;
   if (ref.inside) {
     for (size_t d = 0; d < sharding.dims.size(); ++d) {

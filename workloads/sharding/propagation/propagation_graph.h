@@ -37,7 +37,7 @@ struct TensorRef {
   bool operator==(const TensorRef&) const = default;
 };
 
-struct Node {
+struct ShardingNode {
   Sharding sharding;
   std::vector<Axes> manual;  // per dimension, of a boundary: its leading manual axes
   int32_t uses = 0;          // operand slots
@@ -85,13 +85,13 @@ class PropagationGraph {
   // Error: an op without a rule.
   absl::Status Build();
 
-  std::vector<Node> nodes;
+  std::vector<ShardingNode> nodes;
   std::vector<Op> ops;         // in program order, loop bodies behind their loops
   std::vector<Axes> contexts;  // manual axes of regions; 0 = none
   std::vector<Adoption> adoptions;
   // Returns the leaves of an instruction; valid until the graph grows.
   std::span<const TensorRef> Values(const hlo::Instruction* instruction) const {
-    const Range range = values_.at(instruction->id());
+    const LeafRange range = values_.at(instruction->id());
     return std::span(refs_).subspan(range.first, range.count);
   }
   // Returns the instructions that have values, in the order in which they were met.
@@ -104,7 +104,7 @@ class PropagationGraph {
   Sharding Seen(const TensorRef& ref) const;
 
  private:
-  struct Range {
+  struct LeafRange {
     uint32_t first = 0, count = 0;
   };
   bool HasValues(const hlo::Instruction* instruction) const { return met_[instruction->id()] != 0; }
@@ -135,11 +135,11 @@ class PropagationGraph {
   const NormalisedModule& in_;
   const bool has_ops_;
   std::vector<TensorRef> refs_;  // of all instructions, one range each
-  std::vector<Range> values_;    // by instruction id
+  std::vector<LeafRange> values_;    // by instruction id
   std::vector<char> met_;        // by instruction id
   std::vector<const hlo::Instruction*> instructions_;
   std::vector<int32_t> ops_of_nodes_;  // one range per node
-  std::vector<Range> ops_of_;
+  std::vector<LeafRange> ops_of_;
   std::unordered_map<int64_t, int32_t> groups_;  // sharding group -> node
   // The offset at which each element of a large tuple begins.
   std::unordered_map<const hlo::Instruction*, std::vector<uint32_t>> begins_;

@@ -11,7 +11,7 @@
 namespace tpusim::sharding::rules {
 namespace {
 
-struct Target {
+struct TargetRule {
   std::string_view name;
   Rule* rule;
 };
@@ -21,7 +21,7 @@ absl::StatusOr<ShardingRule> RollRule(const hlo::Instruction& instruction) {
   return AllAlike(instruction, {GetRoll(instruction).dim}, FactorKind::kPermutation);
 }
 
-constexpr Target kTargets[] = {
+constexpr TargetRule kTargets[] = {
     // Where a value lives, not what it is.
     {"annotate_device_placement", Elementwise},
     {"MoveToHost", Elementwise},
@@ -48,7 +48,7 @@ absl::StatusOr<ShardingRule> CustomCall(const hlo::Instruction& instruction) {
   if (const auto stated = hlo::FrontendAttribute(instruction, kShardingRule)) {
     return StatedRule(instruction, *stated);
   }
-  for (const Target& target : kTargets) {
+  for (const TargetRule& target : kTargets) {
     if (target.name == name) return target.rule(instruction);
   }
   // JAX calls back once, with whole arrays.

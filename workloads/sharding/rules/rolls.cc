@@ -15,30 +15,30 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // A part of `source` along one dimension, all of the others.
-struct Part {
+struct SlicedPart {
   Instruction* source = nullptr;
   int64_t start = 0, limit = 0;
 };
 
-std::optional<Part> PartOf(Instruction* value, int64_t dim) {
-  if (value->opcode() != Opcode::kSlice) return Part{value, 0, value->shape().dims[dim]};
+std::optional<SlicedPart> PartOf(Instruction* value, int64_t dim) {
+  if (value->opcode() != Opcode::kSlice) return SlicedPart{value, 0, value->shape().dims[dim]};
   Instruction* source = value->operand(0);
   const std::vector<hlo::SliceDim> slice = hlo::GetSlice(*value);
   for (int64_t d = 0; d < source->shape().rank(); ++d) {
     if (slice[d].stride != 1) return std::nullopt;
     if (d != dim && value->shape().dims[d] != source->shape().dims[d]) return std::nullopt;
   }
-  return Part{source, slice[dim].start, slice[dim].limit};
+  return SlicedPart{source, slice[dim].start, slice[dim].limit};
 }
 
 // The place of the first element if the parts follow each other round the source.
-std::optional<Part> RoundOf(const Instruction& concatenate) {
+std::optional<SlicedPart> RoundOf(const Instruction& concatenate) {
   const int64_t dim = hlo::OnlyDimension(concatenate);
-  std::optional<Part> first;
+  std::optional<SlicedPart> first;
   int64_t next = 0;
   bool wraps = false;
   for (Instruction* operand : concatenate.operands()) {
-    const std::optional<Part> part = PartOf(operand, dim);
+    const std::optional<SlicedPart> part = PartOf(operand, dim);
     if (!part || part->start == part->limit) return std::nullopt;
     const int64_t size = part->source->shape().dims[dim];
     if (!first) {
@@ -63,7 +63,7 @@ Roll GetRoll(const Instruction& roll) {
 void FindRolls(hlo::Computation* computation, const std::function<bool(const Instruction*)>& keep) {
   for (Instruction* concatenate : hlo::Walk(computation->PostOrder())) {
     if (concatenate->opcode() != Opcode::kConcatenate || keep(concatenate)) continue;
-    const std::optional<Part> first = RoundOf(*concatenate);
+    const std::optional<SlicedPart> first = RoundOf(*concatenate);
     if (!first) continue;
     Instruction* roll = computation->Add(Opcode::kCustomCall, concatenate->shape(), {first->source},
                                          "roll", concatenate);

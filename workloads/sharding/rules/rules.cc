@@ -68,7 +68,7 @@ absl::StatusOr<ShardingRule> Whole(const hlo::Instruction& instruction) {
 
 namespace {
 
-struct Entry {
+struct OpcodeRule {
   hlo::Opcode opcode;
   Rule* rule;
   RulePriority priority;
@@ -76,7 +76,7 @@ struct Entry {
 
 // The rules by opcode name. Elementwise opcodes are flagged as such in the opcode table and need no
 // line.
-constexpr Entry kTable[] = {
+constexpr OpcodeRule kTable[] = {
     {hlo::Opcode::kAllGather, Collective, RulePriority::kGeneral},
     {hlo::Opcode::kAllReduce, Collective, RulePriority::kElementwise},
     {hlo::Opcode::kAllToAll, Collective, RulePriority::kGeneral},
@@ -117,8 +117,8 @@ constexpr Entry kTable[] = {
     {hlo::Opcode::kTriangularSolve, TriangularSolve, RulePriority::kGeneral},
 };
 
-const Entry* Find(hlo::Opcode opcode) {
-  for (const Entry& entry : kTable) {
+const OpcodeRule* Find(hlo::Opcode opcode) {
+  for (const OpcodeRule& entry : kTable) {
     if (entry.opcode == opcode) return &entry;
   }
   return nullptr;
@@ -129,7 +129,7 @@ const Entry* Find(hlo::Opcode opcode) {
 
 absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction) {
   if (hlo::IsElementwise(instruction.opcode())) return rules::Elementwise(instruction);
-  const rules::Entry* entry = rules::Find(instruction.opcode());
+  const rules::OpcodeRule* entry = rules::Find(instruction.opcode());
   if (entry == nullptr) {
     return NoRule(fmt::format("{} has no sharding rule, so it cannot be partitioned: {}",
                               hlo::OpcodeName(instruction.opcode()), instruction.Describe()));
@@ -139,7 +139,7 @@ absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction) {
 
 RulePriority PriorityOf(hlo::Opcode opcode) {
   if (hlo::IsElementwise(opcode)) return RulePriority::kElementwise;
-  const rules::Entry* entry = rules::Find(opcode);
+  const rules::OpcodeRule* entry = rules::Find(opcode);
   return entry == nullptr ? RulePriority::kGeneral : entry->priority;
 }
 

@@ -20,9 +20,9 @@ namespace {
 // Factor names per dimension.
 using Names = std::vector<std::vector<std::string>>;
 
-class Reader {
+class RuleReader {
  public:
-  Reader(const hlo::Instruction& instruction, std::string_view text)
+  RuleReader(const hlo::Instruction& instruction, std::string_view text)
       : instruction_(instruction), text_(text), left_(text) {}
 
   absl::Status Error(const std::string& what) const {
@@ -92,14 +92,14 @@ class Reader {
   std::string_view left_;
 };
 
-struct Kind {
+struct FactorKindName {
   std::string_view name;
   FactorKind kind;
   bool supported;
 };
 // The kinds of factors that a call may state. The Python function that partitions the call knows
 // how the devices' parts are combined, or which of them move; the module does not.
-constexpr Kind kKinds[] = {
+constexpr FactorKindName kKinds[] = {
     {"reduction", FactorKind::kReduction, false},
     {"need_replication", FactorKind::kNeedReplication, true},
     {"permutation", FactorKind::kPermutation, false},
@@ -109,7 +109,7 @@ constexpr Kind kKinds[] = {
 
 absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
                                         const std::string& text) {
-  Reader reader(instruction, text);
+  RuleReader reader(instruction, text);
   RETURN_IF_ERROR(reader.Expect("#sdy.op_sharding_rule<"));
   ASSIGN_OR_RETURN(std::vector<Names> tensors, reader.Tensors());
   const size_t operands = tensors.size();
@@ -132,7 +132,7 @@ absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
     factors[name] = size == 1 ? -1 : rule.AddFactor(size);
     reader.Accept(",");
   }
-  for (const Kind& kind : kKinds) {
+  for (const FactorKindName& kind : kKinds) {
     if (!reader.Accept(kind.name)) continue;
     RETURN_IF_ERROR(reader.Expect("={"));
     do {

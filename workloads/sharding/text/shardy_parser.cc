@@ -135,12 +135,12 @@ absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
 }
 
 // The mesh that axis names are of, and its axes in the program's mesh.
-struct Scope {
+struct MeshScope {
   Mesh own;
   std::vector<Axes> translated;  // empty: it is the program's mesh
 };
 
-absl::StatusOr<Axes> AxisIn(Parser& parser, const Scope& scope) {
+absl::StatusOr<Axes> AxisIn(Parser& parser, const MeshScope& scope) {
   const Mesh& mesh = scope.own;
   ASSIGN_OR_RETURN(const std::string name, parser.Quoted());
   const auto it =
@@ -162,7 +162,7 @@ absl::StatusOr<Axes> AxisIn(Parser& parser, const Scope& scope) {
   return Translated(axis, scope.translated);
 }
 
-absl::Status AxisList(Parser& parser, const Scope& scope, Axes* axes, bool* open) {
+absl::Status AxisList(Parser& parser, const MeshScope& scope, Axes* axes, bool* open) {
   RETURN_IF_ERROR(parser.Expect("{"));
   const auto one_ref = [&]() -> absl::Status {
     if (open != nullptr && parser.Accept("?")) {
@@ -177,8 +177,8 @@ absl::Status AxisList(Parser& parser, const Scope& scope, Axes* axes, bool* open
   return absl::OkStatus();
 }
 
-absl::StatusOr<Scope> ScopeOf(const Mesh& own, const Mesh& program) {
-  Scope scope;
+absl::StatusOr<MeshScope> ScopeOf(const Mesh& own, const Mesh& program) {
+  MeshScope scope;
   scope.own = own;
   if (own.size() == 1) {
     // One device: its axes split nothing.
@@ -190,8 +190,8 @@ absl::StatusOr<Scope> ScopeOf(const Mesh& own, const Mesh& program) {
 }
 
 // The mesh that a sharding names or spells out.
-absl::StatusOr<Scope> MeshOf(Parser& parser, const Mesh& mesh,
-                             const std::vector<NamedMesh>& table) {
+absl::StatusOr<MeshScope> MeshOf(Parser& parser, const Mesh& mesh,
+                                 const std::vector<NamedMesh>& table) {
   NamedMesh named;
   if (parser.Accept("@")) {
     ASSIGN_OR_RETURN(const std::string name, parser.Name());
@@ -207,7 +207,7 @@ absl::StatusOr<Scope> MeshOf(Parser& parser, const Mesh& mesh,
     ASSIGN_OR_RETURN(named, MeshBody(parser));
   }
   if (named.maximal) {
-    if (mesh.size() == 1) return Scope{};
+    if (mesh.size() == 1) return MeshScope{};
     return NoRule(
         "a value placed on one device only (maximal sharding) has no rule; give it a "
         "NamedSharding over the mesh");
@@ -219,7 +219,7 @@ absl::StatusOr<Scope> MeshOf(Parser& parser, const Mesh& mesh,
 absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
                                       const std::vector<NamedMesh>& table) {
   Sharding sharding;
-  ASSIGN_OR_RETURN(const Scope scope, MeshOf(parser, program_mesh, table));
+  ASSIGN_OR_RETURN(const MeshScope scope, MeshOf(parser, program_mesh, table));
   RETURN_IF_ERROR(parser.Expect(","));
   RETURN_IF_ERROR(parser.Expect("["));
   const auto one_dim = [&]() -> absl::Status {
@@ -331,7 +331,7 @@ absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh,
     const auto parse = [&]() -> absl::StatusOr<Axes> {
       Parser parser(text);
       Axes axes;
-      ASSIGN_OR_RETURN(const Scope scope, ScopeOf(*candidate, mesh));
+      ASSIGN_OR_RETURN(const MeshScope scope, ScopeOf(*candidate, mesh));
       RETURN_IF_ERROR(parser.Expect("#sdy<"));
       RETURN_IF_ERROR(parser.Expect("manual_axes"));
       RETURN_IF_ERROR(AxisList(parser, scope, &axes, nullptr));
