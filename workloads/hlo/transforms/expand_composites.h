@@ -1,4 +1,4 @@
-// What no later stage has a rule for, written as operations for which there is one.
+// Writes operations for which no later stage has a rule as operations for which there is one.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_COMPOSITES_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_COMPOSITES_H_
 

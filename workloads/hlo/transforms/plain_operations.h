@@ -17,7 +17,7 @@ class PlainOperations {
 
   // An operation whose result has the shape of its first operand.
   Instruction* Apply(Opcode opcode, std::vector<Instruction*> operands);
-  // The same with elements of another type: convert, bitcast-convert.
+  // Returns the value with elements of another type: convert, bitcast-convert.
   Instruction* Convert(Opcode opcode, Instruction* value, PrimitiveType type);
   // An array whose elements are all `value`.
   Instruction* Fill(PrimitiveType type, const std::vector<int64_t>& dims, double value);
