@@ -93,7 +93,7 @@ spmd::ReshardLatency LatencyOfReshards(const configs::ChipParams& chip) {
 }
 
 absl::StatusOr<Work> ChipCostModel::WorkOfCollective(const hlo::Instruction& collective) {
-  ASSIGN_OR_RETURN(const CollectiveDecisions::Entry* entry, collectives_->Find(collective));
+  ASSIGN_OR_RETURN(const CollectiveDecisions::KeyedDecision* entry, collectives_->Find(collective));
   return WorkOfUse(collectives::UseOf(*entry->decision));
 }
 

@@ -101,11 +101,11 @@ std::vector<int64_t> FilledExtentsOf(const configs::Topology& topology,
 
 }  // namespace
 
-absl::StatusOr<const CollectiveDecisions::Entry*> CollectiveDecisions::Find(
+absl::StatusOr<const CollectiveDecisions::KeyedDecision*> CollectiveDecisions::Find(
     const hlo::Instruction& collective) {
   std::string key = hlo::IsOffLoaded(collective) ? "off-loaded " : "";
   key += KeyOf(hlo::WrappedBy(collective));
-  Entry& entry = entries_[key];
+  KeyedDecision& entry = entries_[key];
   // An entry without a decision is one that failed before: it fails again, named anew.
   if (entry.decision == nullptr) {
     entry.key = std::move(key);
@@ -146,7 +146,7 @@ bool CollectiveDecisions::SameIn(CollectiveDecisions& there) const {
   }
   for (const auto& [key, entry] : entries_) {
     if (entry.decision == nullptr) return false;  // an error names the slice
-    Entry& other = there.entries_[key];
+    KeyedDecision& other = there.entries_[key];
     if (other.decision == nullptr) {
       other.key = key;
       other.request = MovedTo(there, entry.request);

@@ -33,14 +33,14 @@ class CollectiveDecisions {
   const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
   const collectives::AlgorithmOverrides& overrides() const { return overrides_; }
 
-  struct Entry {
+  struct KeyedDecision {
     std::string key;  // of what makes a collective
     collectives::CollectiveRequest request;
     std::shared_ptr<const collectives::CollectiveDecision> decision;
   };
   // `collective` is one, or the start of one; the entry lives as long as this.
   // Errors: as RequestOf, GroupsOf, collectives::DecideCollective.
-  absl::StatusOr<const Entry*> Find(const hlo::Instruction& collective);
+  absl::StatusOr<const KeyedDecision*> Find(const hlo::Instruction& collective);
 
   // Returns CollectiveGroups::filled_extents of a group of partitions.
   const std::vector<int64_t>& FilledExtents(const std::vector<int64_t>& partitions);
@@ -64,7 +64,7 @@ class CollectiveDecisions {
   const configs::Config& config_;
   const std::vector<int64_t> device_of_partition_;
   const collectives::AlgorithmOverrides overrides_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, KeyedDecision> entries_;
   std::map<std::string, PlacedGroups> placed_;  // by what makes groups
   std::map<std::vector<int64_t>, std::vector<int64_t>> filled_;  // extents, by partitions
 };

@@ -45,12 +45,13 @@ std::vector<std::string> CollectiveLibrary::Assumptions() const {
 
 absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
     const hlo::Instruction& collective, isa::PodProgram& program) {
-  ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* decided, decisions_.Find(collective));
+  ASSIGN_OR_RETURN(const cost::CollectiveDecisions::KeyedDecision* decided,
+                   decisions_.Find(collective));
   collectives::CollectiveRequest request = decided->request;
   request.carried = IsCarried(collective);
   const auto [it, fresh] =
       lowered_.try_emplace((request.carried ? "carried " : "") + decided->key);
-  Entry& entry = it->second;
+  KnownCollective& entry = it->second;
   collectives::LoweredCollective result;
   if (fresh) {
     entry.decision = decided->decision;

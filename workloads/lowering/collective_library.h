@@ -51,14 +51,14 @@ class CollectiveLibrary {
   std::vector<std::string> Assumptions() const;
 
  private:
-  struct Entry {
+  struct KnownCollective {
     std::shared_ptr<const collectives::CollectiveDecision> decision;
     collectives::LoweredCollective lowered;
     int32_t first_flag = 0, flags = 0;  // that `lowered` uses
   };
 
   cost::CollectiveDecisions& decisions_;
-  std::map<std::string, Entry> lowered_;  // by key of the decision
+  std::map<std::string, KnownCollective> lowered_;  // by key of the decision
 };
 
 }  // namespace tpusim::lowering

@@ -15,7 +15,7 @@ void ProgramTemplate::Finish() {
   // A program is one body at least, if an empty one.
   if (common_.empty() && !parts_.empty()) return;
   common_.shrink_to_fit();
-  Part part;
+  SharedPart part;
   part.common = std::make_shared<const isa::Body>(std::exchange(common_, {}));
   parts_.push_back(std::move(part));
 }
@@ -32,7 +32,7 @@ void ProgramTemplate::AddVarying(const TemplateRole& role, OfRole instruction) {
     return;
   }
   Finish();
-  Part part;
+  SharedPart part;
   part.instruction = std::move(instruction);
   part.role = role.index;
   parts_.push_back(std::move(part));
@@ -46,7 +46,7 @@ void ProgramTemplate::AddLoop(int64_t count, ProgramTemplate body,
     return;
   }
   Finish();
-  Part part;
+  SharedPart part;
   part.loop = isa::Loop{count, nullptr, std::move(iterations)};
   part.inner.push_back(std::move(body));
   parts_.push_back(std::move(part));
@@ -64,7 +64,7 @@ void ProgramTemplate::AddBranch(const TemplateRole& role, std::vector<ProgramTem
     return;
   }
   Finish();
-  Part part;
+  SharedPart part;
   part.role = role.index;
   part.inner = std::move(bodies);
   parts_.push_back(std::move(part));
@@ -74,7 +74,7 @@ isa::SharedBody ProgramTemplate::Program(const std::vector<int32_t>& roles) cons
   if (uniform()) return parts_.front().common;
   isa::Body program;
   program.reserve(parts_.size());
-  for (const Part& part : parts_) {
+  for (const SharedPart& part : parts_) {
     if (part.common != nullptr) {
       if (part.common->size() < kShortestCalled) {
         program.insert(program.end(), part.common->begin(), part.common->end());

@@ -50,7 +50,7 @@ class ProgramTemplate {
 
  private:
   // A part that all have in common: the first of an instruction, a loop and a branch that is set.
-  struct Part {
+  struct SharedPart {
     isa::SharedBody common;
     OfRole instruction;
     std::optional<isa::Loop> loop;       // without its body
@@ -62,7 +62,7 @@ class ProgramTemplate {
   bool uniform() const;
 
   isa::Body common_;  // that is being made
-  std::vector<Part> parts_;
+  std::vector<SharedPart> parts_;
 };
 
 }  // namespace tpusim::lowering

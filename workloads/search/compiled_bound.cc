@@ -63,7 +63,7 @@ class Walk {
           least.serial += known_ == Known::kKernels ? OfKernel(*i) : OfProductIn(*i);
           break;
         case Execution::kCollective: {
-          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
+          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::KeyedDecision* entry,
                            costs_.collectives().Find(*i));
           const double on_links = OnLinks(*entry);
           if (known_ == Known::kKernels) {
@@ -75,7 +75,7 @@ class Walk {
           break;
         }
         case Execution::kStart: {
-          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::Entry* entry,
+          ASSIGN_OR_RETURN(const cost::CollectiveDecisions::KeyedDecision* entry,
                            costs_.collectives().Find(*i));
           least.links[LinksOf(*i)] += OnLinks(*entry);
           break;
@@ -113,7 +113,7 @@ class Walk {
   }
 
   // At the nominal rate of the links, whatever memory its arrays lie in.
-  static double OnLinks(const cost::CollectiveDecisions::Entry& entry) {
+  static double OnLinks(const cost::CollectiveDecisions::KeyedDecision& entry) {
     return ToSeconds(collectives::InfoOf(*entry.decision).bound);
   }
 
