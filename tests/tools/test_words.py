@@ -82,12 +82,8 @@ MOST_ROOMS = 2
 ROOMS = ("configs", "models", "sim", "tools/tpusim", "workloads")
 ROOMS_LEFT = {
     "tools/tpusim/subcommands",
-    "workloads/cost",
     "workloads/hlo/analysis",
     "workloads/hlo/transforms",
-    "workloads/kernels",
-    "workloads/lowering",
-    "workloads/mosaic",
     "workloads/passes/copies",
     "workloads/passes/host",
     "workloads/passes/loops",

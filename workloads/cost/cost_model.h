@@ -6,6 +6,10 @@
 // engines obey (models/timing), alone on its chip; Work says what it uses beside, so that
 // what runs in company can be added up (Replay). Answers are remembered
 // by structure: a hundred equal layers are one search.
+//
+// The room answers what an operation costs, or would cost if a pass made it; `CostModel` is its
+// entry point. A pass without costs did nothing at first, in silence; now its context always has
+// them.
 #ifndef TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 #define TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 

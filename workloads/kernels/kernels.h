@@ -4,6 +4,9 @@
 // search: every candidate that fits the scoped VMEM is timed by
 // models/timing's KernelTime, and the fastest wins (ties: fewest steps). So tile
 // choice follows from the machine's parameters, not from a table of shapes.
+//
+// The room answers how an operation becomes a grid of blocks, and what a block costs; `BuildKernel`
+// is its entry point, kernel_library.h that of passes, which build each structure once.
 #ifndef TPUSIM_WORKLOADS_KERNELS_KERNELS_H_
 #define TPUSIM_WORKLOADS_KERNELS_KERNELS_H_
 

@@ -9,6 +9,10 @@
 // Devices differ only in the roles they play in collectives (the end of a line
 // does less than its middle) and in the branches that they take, so one program
 // is made per distinct combination of these.
+//
+// The room answers which instructions every stream of every device executes; `Lower` is its entry
+// point. A whole program for each distinct role was tried and rejected: what all devices run alike
+// is lowered once, as a stretch that the programs call, in about half of the memory.
 #ifndef TPUSIM_WORKLOADS_LOWERING_LOWER_H_
 #define TPUSIM_WORKLOADS_LOWERING_LOWER_H_
 

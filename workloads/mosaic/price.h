@@ -14,6 +14,10 @@
 // branches count that are dearest together (branches.h), copies are as large as they can be, and
 // what a loop does in one pass is kept apart, under the name "KERNEL/loop.N" ("KERNEL/grid.N" for
 // an axis of the grid), until its trip count is stated.
+//
+// The room answers what a call of a Pallas kernel costs, from the bytecode that it carries; it does
+// not know HLO, and `PriceOf` is its entry point. Pricing in the exporter, in Python, was tried and
+// rejected: only exports of tpusim had prices then, and the bytecode says all that is needed.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_PRICE_H_
 #define TPUSIM_WORKLOADS_MOSAIC_PRICE_H_
 
