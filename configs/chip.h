@@ -11,9 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/policy.h"
@@ -154,6 +157,15 @@ struct SliceRules {
   }
 };
 
+// A release of JAX, "0.11.1"; what follows its three numbers does not count.
+struct JaxVersion {
+  std::array<int64_t, 3> numbers = {0, 0, 0};
+  auto operator<=>(const JaxVersion&) const = default;
+};
+
+// Returns the version that a text names; a text without numbers is version 0.
+JaxVersion ParseJaxVersion(std::string_view text);
+
 // A fixed order of the devices of one small box, which JAX prefers over the
 // general axis assignment because the order walks along links.
 struct TrayOrder {
@@ -168,6 +180,7 @@ struct TrayOrder {
   // Positions count chips of the box, x minor, or entries of JAX's own list of
   // devices: host by host, the devices of a chip side by side.
   bool listed = false;
+  JaxVersion since;  // make_mesh of earlier versions has no such order
   std::vector<int64_t> order;
 };
 
@@ -178,6 +191,9 @@ struct DeviceOrderRules {
   // Slices without a tray keep JAX's list of devices, instead of whole axes of the torus per mesh
   // axis.
   bool listed = false;
+  // From this version on a mesh axis gets the devices of a chip before the axes of the torus; empty
+  // if no version does so.
+  std::optional<JaxVersion> chip_first_since;
   std::vector<TrayOrder> trays;
 };
 

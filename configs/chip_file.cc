@@ -236,7 +236,8 @@ absl::Status ReadSlices(const Json& json, const std::string& where, SliceRules* 
 absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
   TrayOrder tray;
   RETURN_IF_ERROR(CheckKeys(
-      json, {"shape", "within", "one_axis_only", "last_axis_only", "repeats", "numbering", "order"},
+      json,
+      {"shape", "within", "one_axis_only", "last_axis_only", "repeats", "numbering", "since", "order"},
       where));
   if (json.contains("shape")) {
     ASSIGN_OR_RETURN(tray.shape, ReadLengths(json["shape"], where + ".shape"));
@@ -247,6 +248,10 @@ absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
   RETURN_IF_ERROR(ReadFlag(json, "one_axis_only", where, &tray.one_axis_only));
   RETURN_IF_ERROR(ReadFlag(json, "last_axis_only", where, &tray.last_axis_only));
   RETURN_IF_ERROR(ReadChoice(json, "numbering", "chips", "listed", where, &tray.listed));
+  if (json.contains("since")) {
+    ASSIGN_OR_RETURN(const std::string since, ReadString(json, "since", where));
+    tray.since = ParseJaxVersion(since);
+  }
   if (json.contains("repeats")) {
     if (!json["repeats"].is_number_integer() || json["repeats"].get<int64_t>() < 1) {
       return UserError(where + ".repeats must be a whole number of at least 1");
@@ -271,7 +276,9 @@ absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
 
 absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceOrderRules* rules) {
   RETURN_IF_ERROR(CheckKeys(
-      json, {"enumeration_tile", "splits_physical_axes", "general", "trays", "source", "note"},
+      json,
+      {"enumeration_tile", "splits_physical_axes", "general", "chip_first_since", "trays", "source",
+       "note"},
       where));
   if (json.contains("enumeration_tile")) {
     ASSIGN_OR_RETURN(rules->enumeration_tile,
@@ -279,6 +286,10 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
   }
   RETURN_IF_ERROR(ReadFlag(json, "splits_physical_axes", where, &rules->splits_physical_axes));
   RETURN_IF_ERROR(ReadChoice(json, "general", "torus", "listed", where, &rules->listed));
+  if (json.contains("chip_first_since")) {
+    ASSIGN_OR_RETURN(const std::string since, ReadString(json, "chip_first_since", where));
+    rules->chip_first_since = ParseJaxVersion(since);
+  }
   if (!json.contains("trays")) return absl::OkStatus();
   if (!json["trays"].is_array()) return UserError(where + ".trays must be a list");
   rules->trays.clear();

@@ -12,14 +12,16 @@ void AddTo(Digest& digest, const SliceRules& rules) {
 }
 
 void AddTo(Digest& digest, const TrayOrder& tray) {
-  const auto& [devices, shape, within, one_axis_only, last_axis_only, repeats, listed, order] =
-      tray;
-  digest.Add(devices, shape, within, one_axis_only, last_axis_only, repeats, listed, order);
+  const auto& [devices, shape, within, one_axis_only, last_axis_only, repeats, listed, since,
+               order] = tray;
+  digest.Add(devices, shape, within, one_axis_only, last_axis_only, repeats, listed, since.numbers,
+             order);
 }
 
 void AddTo(Digest& digest, const DeviceOrderRules& rules) {
-  const auto& [enumeration_tile, splits_physical_axes, listed, trays] = rules;
-  digest.Add(enumeration_tile, splits_physical_axes, listed, trays.size());
+  const auto& [enumeration_tile, splits_physical_axes, listed, chip_first, trays] = rules;
+  digest.Add(enumeration_tile, splits_physical_axes, listed, chip_first.has_value(),
+             chip_first.value_or(JaxVersion()).numbers, trays.size());
   for (const TrayOrder& tray : trays) AddTo(digest, tray);
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -16,6 +18,9 @@ namespace tpusim::configs {
 namespace {
 
 using Shape = std::array<int64_t, kMaxAxes>;
+
+// Later than every release.
+constexpr JaxVersion kNewestJax = {{std::numeric_limits<int64_t>::max(), 0, 0}};
 
 // A box of chips at the origin of the slice.
 int64_t Volume(const Shape& box) { return box[0] * box[1] * box[2]; }
@@ -103,9 +108,11 @@ bool Fits(const Shape& box, const Shape& frame) {
 }
 
 const TrayOrder* FindTray(const DeviceOrderRules& rules, const std::optional<Shape>& box,
-                          const std::vector<int64_t>& mesh, int64_t partitions) {
+                          const std::vector<int64_t>& mesh, int64_t partitions,
+                          const JaxVersion& jax) {
   constexpr Shape kAny = {0, 0, 0};
   for (const TrayOrder& tray : rules.trays) {
+    if (jax < tray.since) continue;
     if (partitions % tray.devices != 0) continue;
     if (tray.last_axis_only ? mesh.empty() || mesh.back() != tray.devices
                             : partitions / tray.devices > tray.repeats) {
@@ -175,7 +182,7 @@ absl::StatusOr<std::vector<int64_t>> SlicesPerAxis(const Config& config,
 // first, then inside them, in the order of one slice.
 absl::StatusOr<std::vector<int64_t>> HybridOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh,
-                                                 std::string* rule) {
+                                                 std::string_view jax, std::string* rule) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> over, SlicesPerAxis(config, mesh));
   std::vector<int64_t> inside = mesh;
   for (size_t axis = 0; axis < mesh.size(); ++axis) inside[axis] /= over[axis];
@@ -188,7 +195,7 @@ absl::StatusOr<std::vector<int64_t>> HybridOrder(const Config& config,
   }
   if (topology.twisted()) twist = TwistOf(topology.shape());
   slice.topology = Topology(topology.shape(), closes, topology.devices_per_chip(), twist);
-  ASSIGN_OR_RETURN(const std::vector<int64_t> order, DeviceOrder(slice, inside, rule));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> order, DeviceOrder(slice, inside, jax, rule));
   if (rule != nullptr) {
     *rule =
         fmt::format("create_hybrid_device_mesh order of {} slices over mesh {}: in each slice {}",
@@ -214,9 +221,21 @@ absl::StatusOr<std::vector<int64_t>> HybridOrder(const Config& config,
 
 }  // namespace
 
+JaxVersion ParseJaxVersion(std::string_view text) {
+  JaxVersion version;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  for (int64_t& number : version.numbers) {
+    const auto [after, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || after == end || *after != '.') break;
+    at = after + 1;
+  }
+  return version;
+}
+
 absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh_shape,
-                                                 std::string* rule) {
+                                                 std::string_view jax, std::string* rule) {
   const Topology& topology = config.topology;
   const DeviceOrderRules& rules = config.chip.device_order;
   const int64_t cores = topology.devices_per_chip();
@@ -224,8 +243,9 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
   ASSIGN_OR_RETURN(const int64_t partitions, Partitions(mesh_shape, config));
   // A program of one slice's size or less leaves the other slices idle.
   const int64_t in_slice = topology.devices() / topology.slices();
-  if (topology.slices() > 1 && partitions > in_slice) return HybridOrder(config, mesh_shape, rule);
+  if (topology.slices() > 1 && partitions > in_slice) return HybridOrder(config, mesh_shape, jax, rule);
   const std::string mesh = fmt::format("{}", fmt::join(mesh_shape, "x"));
+  const JaxVersion version = jax.empty() ? kNewestJax : ParseJaxVersion(jax);
 
   const auto done = [&](std::vector<int64_t> devices, std::string_view how,
                         std::string_view where) {
@@ -253,7 +273,7 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                           idle);
     }
   }
-  if (const TrayOrder* tray = FindTray(rules, box, mesh_shape, partitions)) {
+  if (const TrayOrder* tray = FindTray(rules, box, mesh_shape, partitions, version)) {
     return done(InTrays(*tray, tray->listed ? listed() : BoxDevices(topology, *box)),
                 partitions == tray->devices
                     ? fmt::format("the fixed order of JAX for {} devices", partitions)
@@ -276,8 +296,12 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
   {
     std::vector<int64_t> physical(box->begin(), box->end());
     if (cores > 1) physical.push_back(cores);
-    std::optional<MeshAssignment> assignment = AssignWholeAxes(physical, mesh_shape);
-    how = "whole physical axes per mesh axis";
+    const bool chip_first =
+        cores > 1 && rules.chip_first_since && version >= *rules.chip_first_since;
+    std::optional<MeshAssignment> assignment =
+        AssignWholeAxes(physical, mesh_shape, /*last_first=*/chip_first);
+    how = chip_first ? "whole physical axes per mesh axis, devices of a chip first"
+                     : "whole physical axes per mesh axis";
     if (!assignment) {
       assignment = AssignSplitAxes(physical, mesh_shape);
       how = rules.splits_physical_axes

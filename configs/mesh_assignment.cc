@@ -1,6 +1,8 @@
 #include "configs/mesh_assignment.h"
 
+#include <algorithm>
 #include <compare>
+#include <numeric>
 
 namespace tpusim::configs {
 namespace {
@@ -15,16 +17,20 @@ MeshAssignment Ones(size_t physical, size_t logical) {
   return MeshAssignment(physical, std::vector<int64_t>(logical, 1));
 }
 
-// The first subset of `wanted` axes, in lexical order, whose free lengths
-// multiply to `size`; taken axes have length 0.
-std::optional<std::vector<size_t>> FindAxes(const std::vector<int64_t>& free, size_t wanted,
+// The first subset of `wanted` axes, in lexical order of their places in `order`, whose free
+// lengths multiply to `size`; taken axes have length 0.
+std::optional<std::vector<size_t>> FindAxes(const std::vector<int64_t>& free,
+                                            const std::vector<size_t>& order, size_t wanted,
                                             int64_t size) {
   std::vector<size_t> chosen(wanted);
   for (size_t i = 0; i < wanted; ++i) chosen[i] = i;
   while (true) {
     int64_t product = 1;
-    for (size_t axis : chosen) product *= free[axis];
-    if (product == size) return chosen;
+    for (size_t place : chosen) product *= free[order[place]];
+    if (product == size) {
+      for (size_t& place : chosen) place = order[place];
+      return chosen;
+    }
     // The next combination: advance the last axis that can still move.
     size_t i = wanted;
     while (i > 0 && chosen[i - 1] == free.size() - wanted + i - 1) --i;
@@ -78,13 +84,17 @@ Preference Rate(const std::vector<int64_t>& parts, const std::vector<int64_t>& p
 }  // namespace
 
 std::optional<MeshAssignment> AssignWholeAxes(const std::vector<int64_t>& physical,
-                                              const std::vector<int64_t>& logical) {
+                                              const std::vector<int64_t>& logical,
+                                              bool last_first) {
   MeshAssignment assignment = Ones(physical.size(), logical.size());
   std::vector<int64_t> free = physical;
+  std::vector<size_t> order(physical.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (last_first) std::rotate(order.begin(), order.end() - 1, order.end());
   for (size_t l = logical.size(); l-- > 0;) {
     bool found = false;
     for (size_t wanted = physical.size(); wanted > 0 && !found; --wanted) {
-      const auto axes = FindAxes(free, wanted, logical[l]);
+      const auto axes = FindAxes(free, order, wanted, logical[l]);
       if (!axes) continue;
       for (size_t axis : *axes) {
         assignment[axis][l] = physical[axis];

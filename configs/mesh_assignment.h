@@ -17,9 +17,11 @@ namespace tpusim::configs {
 // assignment[physical axis][logical axis] = chips along that physical axis.
 using MeshAssignment = std::vector<std::vector<int64_t>>;
 
-// Whole physical axes only; nullopt when the mesh does not fit that way.
+// Whole physical axes only; nullopt when the mesh does not fit that way. Among as many physical
+// axes those are preferred that come first, or with `last_first` the last one before the others.
 std::optional<MeshAssignment> AssignWholeAxes(const std::vector<int64_t>& physical,
-                                              const std::vector<int64_t>& logical);
+                                              const std::vector<int64_t>& logical,
+                                              bool last_first);
 
 // Physical axes may be split; nullopt when some factor does not divide.
 std::optional<MeshAssignment> AssignSplitAxes(const std::vector<int64_t>& physical,

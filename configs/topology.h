@@ -146,13 +146,14 @@ int64_t HostOf(const Config& config, int64_t chip);
 int64_t HostCount(const Config& config);
 
 // The device that JAX's make_mesh would put at each position of a logical mesh of this shape on
-// this slice: result[partition] = device id. Device id = chip * devices_per_chip + core. `rule`
-// receives a sentence that names the rule used, for the summary. Several slices divide the leading
-// mesh axes, as in create_hybrid_device_mesh. Error: more partitions than devices; slices that do
-// not divide the leading axes.
+// this slice: result[partition] = device id. Device id = chip * devices_per_chip + core. `jax` is
+// the version of JAX that makes the mesh, "" for the newest. `rule` receives a sentence that names
+// the rule used, for the summary. Several slices divide the leading mesh axes, as in
+// create_hybrid_device_mesh. Error: more partitions than devices; slices that do not divide the
+// leading axes.
 absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh_shape,
-                                                 std::string* rule);
+                                                 std::string_view jax, std::string* rule);
 
 // Device by device the number that JAX gives it: slice by slice and there host by host, the
 // devices of a chip side by side.

@@ -21,13 +21,13 @@ using ::testing::HasSubstr;
 std::vector<int64_t> Order(const std::string& config, const std::vector<int64_t>& mesh,
                            std::string* rule = nullptr) {
   const absl::StatusOr<std::vector<int64_t>> order =
-      DeviceOrder(LoadConfig(config, {}).value(), mesh, rule);
+      DeviceOrder(LoadConfig(config, {}).value(), mesh, /*jax=*/"", rule);
   EXPECT_TRUE(order.ok()) << Message(order.status());
   return order.value_or(std::vector<int64_t>());
 }
 
 std::string Wrong(const std::string& config, const std::vector<int64_t>& mesh) {
-  const auto order = DeviceOrder(LoadConfig(config, {}).value(), mesh, nullptr);
+  const auto order = DeviceOrder(LoadConfig(config, {}).value(), mesh, /*jax=*/"", nullptr);
   return order.ok() ? "" : Message(order.status());
 }
 
@@ -71,52 +71,96 @@ uint64_t Hash(const std::vector<int64_t>& ids) {
   return value;
 }
 
-// Meshes of one to three axes on slices of every chip, as JAX itself answered.
-TEST(DeviceOrderTest, AgreesWithJax) {
-  std::ifstream in(std::string(TPUSIM_SOURCE_DIR) + "/tests/configs/data/device_order.txt");
-  std::map<std::string, int> answered, refused;
+// The lines of a file of tests/configs/data by what they are of, "v5e 4x2 2x4".
+std::map<std::string, std::string> Lines(const std::string& name) {
+  std::ifstream in(std::string(TPUSIM_SOURCE_DIR) + "/tests/configs/data/" + name);
+  std::map<std::string, std::string> lines;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("#")) continue;
-    std::istringstream fields(line);
+    size_t end = 0;
+    for (int field = 0; field < 3; ++field) end = line.find(' ', end + 1);
+    lines[line.substr(0, end)] = line.substr(end + 1);
+  }
+  return lines;
+}
+
+// Orders of one version of JAX, as it answered itself: the devices in `lines`, or "refused".
+struct Counts {
+  std::map<std::string, int> answered, refused;
+};
+Counts Compare(const std::map<std::string, std::string>& lines, std::string_view jax) {
+  Counts counts;
+  for (const auto& [of, expected] : lines) {
+    std::istringstream fields(of);
     std::string chip, slice, mesh_text, first;
-    fields >> chip >> slice >> mesh_text >> first;
+    fields >> chip >> slice >> mesh_text;
     std::replace(mesh_text.begin(), mesh_text.end(), 'x', ' ');
     std::istringstream sizes(mesh_text);
     std::vector<int64_t> mesh;
     for (int64_t v; sizes >> v;) mesh.push_back(v);
     const Config config = LoadConfig(chip + "-" + slice, {}).value();
     std::string rule;
-    const auto order = DeviceOrder(config, mesh, &rule);
+    const auto order = DeviceOrder(config, mesh, jax, &rule);
+    std::istringstream ids(expected);
+    ids >> first;
     if (first == "refused") {
       // There is an order all the same, if create_device_mesh has one on request.
-      ++refused[chip];
+      ++counts.refused[chip];
       if (order.ok()) {
-        EXPECT_THAT(rule, HasSubstr("which make_mesh refuses")) << line;
+        EXPECT_THAT(rule, HasSubstr("which make_mesh refuses")) << of;
       }
       continue;
     }
-    ++answered[chip];
-    ASSERT_TRUE(order.ok()) << line << ": " << Message(order.status());
+    ++counts.answered[chip];
+    EXPECT_TRUE(order.ok()) << of << ": " << Message(order.status());
+    if (!order.ok()) continue;
     if (first == "=") {
       uint64_t hash = 0;
-      fields >> hash;
-      EXPECT_EQ(Hash(*order), hash) << line;
+      ids >> hash;
+      EXPECT_EQ(Hash(*order), hash) << of;
       continue;
     }
-    std::vector<int64_t> expected = {std::stoll(first)};
-    for (int64_t v; fields >> v;) expected.push_back(v);
-    EXPECT_THAT(*order, ElementsAreArray(expected)) << line;
+    std::vector<int64_t> devices = {std::stoll(first)};
+    for (int64_t v; ids >> v;) devices.push_back(v);
+    EXPECT_THAT(*order, ElementsAreArray(devices)) << of;
   }
-  EXPECT_EQ(answered, (std::map<std::string, int>{{"v2", 66},
-                                                  {"v3", 58},
-                                                  {"v4", 72},
-                                                  {"v4i", 6},
-                                                  {"v5e", 143},
-                                                  {"v5p", 61},
-                                                  {"v6e", 77},
-                                                  {"v7x", 138}}));
-  EXPECT_EQ(refused,
+  return counts;
+}
+
+// Meshes of one to three axes on slices of every chip.
+TEST(DeviceOrderTest, AgreesWithJax) {
+  const Counts counts = Compare(Lines("device_order.txt"), "0.10.2");
+  EXPECT_EQ(counts.answered, (std::map<std::string, int>{{"v2", 66},
+                                                         {"v3", 58},
+                                                         {"v4", 72},
+                                                         {"v4i", 6},
+                                                         {"v5e", 143},
+                                                         {"v5p", 61},
+                                                         {"v6e", 77},
+                                                         {"v7x", 138}}));
+  EXPECT_EQ(counts.refused,
             (std::map<std::string, int>{{"v4", 44}, {"v5p", 40}, {"v6e", 66}, {"v7x", 19}}));
+}
+
+// From 0.11.1 on devices of a chip of v7x come before the axes of the torus, and 2x2x2 chips of v5p
+// are walked along links.
+TEST(DeviceOrderTest, FollowsTheVersionOfJax) {
+  const std::map<std::string, std::string> changed = Lines("device_order_jax0_12.txt");
+  const Counts counts = Compare(changed, "0.12.0.1");
+  EXPECT_EQ(counts.answered, (std::map<std::string, int>{{"v5p", 6}, {"v7x", 14}}));
+  std::map<std::string, std::string> lines = Lines("device_order.txt");
+  Compare(lines, "0.11.0");
+  for (const auto& [of, order] : changed) lines[of] = order;
+  Compare(lines, "0.11.1");
+  Compare(lines, "");
+}
+
+TEST(DeviceOrderTest, VersionsOfJax) {
+  EXPECT_LT(ParseJaxVersion("0.9.2"), ParseJaxVersion("0.10.0"));
+  EXPECT_LT(ParseJaxVersion("0.11.0"), ParseJaxVersion("0.11.1"));
+  EXPECT_EQ(ParseJaxVersion("0.12.0.1"), ParseJaxVersion("0.12.0"));
+  EXPECT_EQ(ParseJaxVersion("0.11.1.dev20260101"), ParseJaxVersion("0.11.1"));
+  EXPECT_EQ(ParseJaxVersion("none"), JaxVersion());
 }
 
 TEST(DeviceOrderTest, EveryOrderIsAPermutation) {
@@ -164,8 +208,11 @@ TEST(DeviceOrderTest, MegacoreChipsAreOneDevice) {
     const int64_t x = i % 4, z = i / 4 % 4, y = i / 16;
     EXPECT_EQ(order[i], x + 4 * (y + 4 * z));
   }
-  // No fixed order for 2x2x2: z minor, then y.
-  EXPECT_THAT(Order("v5p-2x2x2", {8}), ElementsAre(0, 4, 2, 6, 1, 5, 3, 7));
+  // Before JAX 0.11.1 no fixed order for 2x2x2: z minor, then y.
+  const Config small = LoadConfig("v5p-2x2x2", {}).value();
+  EXPECT_THAT(DeviceOrder(small, {8}, "0.10.2", nullptr).value(),
+              ElementsAre(0, 4, 2, 6, 1, 5, 3, 7));
+  EXPECT_THAT(Order("v5p-2x2x2", {8}), ElementsAre(0, 1, 3, 2, 6, 7, 5, 4));
 }
 
 TEST(DeviceOrderTest, FewerPartitionsTakeABoxAtTheOrigin) {
@@ -187,17 +234,17 @@ TEST(DeviceOrderTest, FewerPartitionsTakeABoxAtTheOrigin) {
 TEST(DeviceOrderTest, SlicesDivideTheLeadingAxes) {
   const Config config = LoadConfig("2x(v5e-4x2)", {}).value();
   std::string rule;
-  EXPECT_THAT(DeviceOrder(config, {4, 4}, &rule).value(),
+  EXPECT_THAT(DeviceOrder(config, {4, 4}, /*jax=*/"", &rule).value(),
               ElementsAre(0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12));
   EXPECT_THAT(rule, HasSubstr("create_hybrid_device_mesh order of 2 slices over mesh 4x4"));
   // An axis of one leaves the slices to the next.
-  EXPECT_THAT(DeviceOrder(config, {1, 16}, nullptr).value(),
+  EXPECT_THAT(DeviceOrder(config, {1, 16}, /*jax=*/"", nullptr).value(),
               ElementsAre(0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12));
   // What fits in one slice stays there.
-  EXPECT_EQ(DeviceOrder(config, {2, 4}, nullptr).value(),
-            DeviceOrder(LoadConfig("v5e-4x2", {}).value(), {2, 4}, nullptr).value());
+  EXPECT_EQ(DeviceOrder(config, {2, 4}, /*jax=*/"", nullptr).value(),
+            DeviceOrder(LoadConfig("v5e-4x2", {}).value(), {2, 4}, /*jax=*/"", nullptr).value());
   const Config three = LoadConfig("3x(v5e-4x2)", {}).value();
-  EXPECT_THAT(Message(DeviceOrder(three, {4, 4}, nullptr).status()),
+  EXPECT_THAT(Message(DeviceOrder(three, {4, 4}, /*jax=*/"", nullptr).status()),
               HasSubstr("cannot be divided among the 3 slices"));
 }
 
@@ -214,10 +261,10 @@ TEST(DeviceOrderTest, Errors) {
 
 TEST(MeshAssignmentTest, TheLastAxisChoosesFirstAndTakesTheMostAxes) {
   // 4x4x16 as 16 x 16: the last axis gets the 4x4 plane, the first gets z.
-  const auto whole = AssignWholeAxes({4, 4, 16}, {16, 16});
+  const auto whole = AssignWholeAxes({4, 4, 16}, {16, 16}, /*last_first=*/false);
   ASSERT_TRUE(whole.has_value());
   EXPECT_EQ(*whole, (MeshAssignment{{1, 4}, {1, 4}, {16, 1}}));
-  EXPECT_FALSE(AssignWholeAxes({4, 4, 16}, {8, 32}).has_value());
+  EXPECT_FALSE(AssignWholeAxes({4, 4, 16}, {8, 32}, /*last_first=*/false).has_value());
 }
 
 TEST(MeshAssignmentTest, SplitsPreferWholeAxes) {

@@ -105,7 +105,7 @@ absl::StatusOr<DevicePlacement> PlacePartitions(const tpusim::Workload& workload
   if (mesh.size() != partitions || shape.empty()) shape = {partitions};
   DevicePlacement placement;
   ASSIGN_OR_RETURN(placement.device_of_partition,
-                   configs::DeviceOrder(config, shape, &placement.rule));
+                   configs::DeviceOrder(config, shape, workload.jax_version(), &placement.rule));
   return placement;
 }
 

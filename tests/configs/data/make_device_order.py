@@ -5,11 +5,15 @@ reads. With --check and libtpu installed, the stand-ins are compared with the
 devices that the TPU library describes for each slice (it knows all chips but v4i
 by the names used here; "v4 lite" is v4i).
 
+device_order_jax0_12.txt has the lines that differ with JAX 0.12.
+
 Usage: python make_device_order.py > device_order.txt
+       python make_device_order.py --beside device_order.txt > device_order_jax0_12.txt
        JAX_PLATFORMS=cpu TPU_SKIP_MDS_QUERY=1 python make_device_order.py --check
 """
 
 import math
+import pathlib
 import sys
 import types
 
@@ -102,7 +106,8 @@ def make_mesh(mesh, listed):
         return None
 
 
-def write():
+def write(known):
+    """Prints every line but the known ones."""
     print(f"# make_mesh of jax {jax.__version__}: chip, slice, mesh, device ids (x minor).")
     print(f"# '=' a 64-bit FNV-1a of more than {MOST_IN_FULL} ids; 'refused' as make_mesh does.")
     print("# Made by make_device_order.py.")
@@ -116,7 +121,8 @@ def write():
                 ids = [] if order is None else [d.id for d in order.flat]
                 text = " ".join(map(str, ids)) if len(ids) <= MOST_IN_FULL else f"= {fnv(ids)}"
                 name, axes = "x".join(map(str, size)), "x".join(map(str, mesh))
-                print(chip, name, axes, text or "refused")
+                if (line := f"{chip} {name} {axes} {text or 'refused'}") not in known:
+                    print(line)
 
 
 def check():
@@ -140,4 +146,4 @@ def check():
 if sys.argv[1:] == ["--check"]:
     check()
 else:
-    write()
+    write(set(pathlib.Path(sys.argv[2]).read_text().splitlines()) if sys.argv[2:] else set())

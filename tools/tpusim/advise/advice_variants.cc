@@ -165,7 +165,8 @@ class VariantCollector {
     if (mesh_.empty()) return;
     std::vector<int64_t> sizes;
     for (const configs::NamedAxis& axis : mesh_) sizes.push_back(axis.size);
-    const auto made = configs::DeviceOrder(base_.config, sizes, /*rule=*/nullptr);
+    const auto made = configs::DeviceOrder(
+        base_.config, sizes, base_.compiled.workload.jax_version(), /*rule=*/nullptr);
     if (made.ok() && made->size() == now.size() && seen.insert(*made).second) {
       DeviceOrder("device order of make_mesh", *made, fmt::format("{}", fmt::join(*made, ",")));
     }
