@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 AnyMesh = Mesh | AbstractMesh
 Random = np.random.Generator
@@ -224,7 +224,9 @@ class Draft:
     def add(self, step: Step) -> bool:
         """Appends it, unless its value is too large or empty."""
         structs = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self.values]
-        mesh = AbstractMesh(tuple(self.mesh.values()), tuple(self.mesh))
+        mesh = AbstractMesh(
+            tuple(self.mesh.values()), tuple(self.mesh), (AxisType.Auto,) * len(self.mesh)
+        )
         place = Place(mesh, constrains=False)
         try:
             like = jax.eval_shape(lambda *values: step.run(place, values), *structs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from tpusim import Candidate
 
 CONFIG = "v5e-4x2"
@@ -17,7 +17,7 @@ RULES = {"x": ("x", None), "y": (None, "y"), "both": ("x", "y"), "none": (None, 
 
 def matmul(candidate: Candidate) -> tuple[Any, ...]:
     """[batch, 2048] x [2048, 8192] over a mesh; `rules` shard the weights."""
-    mesh = AbstractMesh(candidate.mesh, ("x", "y"))
+    mesh = AbstractMesh(candidate.mesh, ("x", "y"), (AxisType.Auto,) * 2)
 
     def array(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
         sharding = NamedSharding(mesh, PartitionSpec(*axes))
@@ -51,7 +51,7 @@ def _mlp(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
 
 def mlp(candidate: Candidate) -> tuple[Any, ...]:
     """Two layers; rows of the batch over `data`, the width over `model`."""
-    mesh = AbstractMesh(candidate.mesh, ("data", "model"))
+    mesh = AbstractMesh(candidate.mesh, ("data", "model"), (AxisType.Auto,) * 2)
 
     def array(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
         sharding = NamedSharding(mesh, PartitionSpec(*axes))

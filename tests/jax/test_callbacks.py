@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 from jax.experimental import io_callback
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-MESH = AbstractMesh((8,), ("x",))
+MESH = AbstractMesh((8,), ("x",), (AxisType.Auto,))
 X = jax.ShapeDtypeStruct((64, 128), jnp.float32, sharding=NamedSharding(MESH, P("x")))
 
 

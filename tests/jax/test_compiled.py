@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import hlo, topology, wire
 from tpusim.topology import Topology, topology_of
@@ -24,7 +24,7 @@ needs_libtpu = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None, reason="no libtpu in this Python"
 )
 X = jax.ShapeDtypeStruct((256, 256), jnp.bfloat16)
-ABSTRACT = AbstractMesh((4, 2), ("x", "y"))
+ABSTRACT = AbstractMesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 
 
 def product(x: jax.Array, w: jax.Array) -> jax.Array:
@@ -213,7 +213,7 @@ def test_places_that_are_stated():
 
 @needs_libtpu
 def test_a_mesh_that_has_no_order_there():
-    mesh = AbstractMesh((32, 2), ("x", "y"))
+    mesh = AbstractMesh((32, 2), ("x", "y"), (AxisType.Auto,) * 2)
     said = (
         r"^jax\.make_mesh has no order of v5p:4x4x4 for the mesh 32x2: state where .* coordinates=$"
     )

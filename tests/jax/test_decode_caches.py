@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from tpusim import export
 
 LAYERS, BATCH, HEADS, GROUP, SEQUENCE, HEAD = 2, 64, 8, 4, 2048, 128
@@ -110,7 +110,7 @@ FORMS: list[tuple[Callable, bool, int]] = [
 def test_how_often_a_cache_moves(
     form: Callable, donated: bool, passes: int, binary: str, tmp_path: pathlib.Path
 ):
-    mesh = AbstractMesh((1,), ("x",))
+    mesh = AbstractMesh((1,), ("x",), (AxisType.Auto,))
 
     def array(*shape: int, dtype: Any = jnp.bfloat16) -> jax.ShapeDtypeStruct:
         sharding = NamedSharding(mesh, PartitionSpec())

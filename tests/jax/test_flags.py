@@ -330,7 +330,7 @@ def test_with_the_compiler_itself(binary: str, tmp_path: pathlib.Path):
 
 
 def _small() -> tuple[Any, ...]:
-    mesh = jax.sharding.AbstractMesh((8,), ("x",))
+    mesh = jax.sharding.AbstractMesh((8,), ("x",), (jax.sharding.AxisType.Auto,))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     rows = jax.ShapeDtypeStruct((1024, 1024), jnp.bfloat16, sharding=sharding)
     return jnp.matmul, (rows, rows)

@@ -14,7 +14,7 @@ import tpusim
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.jax import kernel_bodies
@@ -87,7 +87,7 @@ def test_grid_branches_and_blocks():
 
 
 def test_one_call_of_a_shard_is_one_device():
-    mesh = AbstractMesh((4, 2), ("x", "y"))
+    mesh = AbstractMesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
     sharded = jax.shard_map(
         matmul, mesh=mesh, in_specs=(P("x"), P(None, "y")), out_specs=P("x", "y"), check_vma=False
     )
@@ -208,7 +208,7 @@ def copy_kernel(source, target, semaphore):
 
 
 def test_copies_to_other_devices(binary: str, tmp_path: pathlib.Path):
-    mesh = AbstractMesh((4,), ("x",))
+    mesh = AbstractMesh((4,), ("x",), (AxisType.Auto,))
 
     def shift(x):
         return pl.pallas_call(

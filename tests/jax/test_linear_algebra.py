@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-MESH = AbstractMesh((1,), ("x",))
+MESH = AbstractMesh((1,), ("x",), (AxisType.Auto,))
 
 
 def array(*shape: int) -> jax.ShapeDtypeStruct:
@@ -103,7 +103,7 @@ def test_functions_with_singular_values_have_a_price(priced, function):
 
 def test_batches_may_be_divided(priced):
     """Conditions of loops are sums over devices then."""
-    mesh = AbstractMesh((4, 2), ("x", "y"))
+    mesh = AbstractMesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
     matrices = jax.ShapeDtypeStruct(
         (8, 96, 64), jnp.float32, sharding=NamedSharding(mesh, P(("x", "y")))
     )

@@ -13,7 +13,7 @@ import oracle
 import pytest
 import tpusim
 from jax.ad_checkpoint import checkpoint_name
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 CONFIG = "v5e-4x2"
@@ -55,7 +55,9 @@ def program(
 
 
 def exported(file: pathlib.Path, spec: P | None) -> pathlib.Path:
-    function, arguments = program(AbstractMesh((2, 4), ("data", "model")), spec, 1024)
+    function, arguments = program(
+        AbstractMesh((2, 4), ("data", "model"), (AxisType.Auto,) * 2), spec, 1024
+    )
     tpusim.export(function, *arguments, path=file, config=CONFIG)
     return file
 

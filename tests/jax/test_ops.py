@@ -18,7 +18,7 @@ import oracle
 import pytest
 import tpusim
 from jax import lax
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import wire
 
@@ -350,7 +350,9 @@ def collectives_of(module: bytes) -> frozenset[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_operation(case: Case, binary: str, tmp_path: pathlib.Path):
-    function, structs = build(case, AbstractMesh(tuple(MESH.values()), tuple(MESH)))
+    function, structs = build(
+        case, AbstractMesh(tuple(MESH.values()), tuple(MESH), (AxisType.Auto,) * len(MESH))
+    )
     source, target = tmp_path / "program.pb", tmp_path / "partitioned.pb"
     tpusim.export(function, *structs, path=source, config=CONFIG)
     done = subprocess.run(

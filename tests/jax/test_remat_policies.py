@@ -15,7 +15,7 @@ import oracle
 import pytest
 import tpusim
 from jax.ad_checkpoint import checkpoint_name
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 NAMES = ("context", "hidden")
@@ -146,7 +146,7 @@ def scan(request: pytest.FixtureRequest) -> bool:
 def everything_again(scan: bool, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Wide layers over 8 devices, exported once."""
     file = tmp_path_factory.mktemp("again") / "step.pb"
-    mesh = AbstractMesh((4, 2), ("data", "model"))
+    mesh = AbstractMesh((4, 2), ("data", "model"), (AxisType.Auto,) * 2)
     function, arguments = program(mesh, None, scan, 1024, jnp.bfloat16)
     tpusim.export(function, *arguments, path=file, config=CONFIG)
     return file
@@ -161,7 +161,7 @@ def test_as_exported_with_the_policy(
     tmp_path: pathlib.Path,
 ) -> None:
     file = tmp_path / "step.pb"
-    mesh = AbstractMesh((4, 2), ("data", "model"))
+    mesh = AbstractMesh((4, 2), ("data", "model"), (AxisType.Auto,) * 2)
     function, arguments = program(mesh, policy_of(choice), scan, 1024, jnp.bfloat16)
     tpusim.export(function, *arguments, path=file, config=CONFIG)
     options = options_of(choice)
@@ -231,7 +231,7 @@ def test_unknown_names_are_refused(everything_again: pathlib.Path, binary: str) 
 
 def test_what_is_saved_stays_saved(scan: bool, binary: str, tmp_path: pathlib.Path) -> None:
     file = tmp_path / "step.pb"
-    mesh = AbstractMesh((4, 2), ("data", "model"))
+    mesh = AbstractMesh((4, 2), ("data", "model"), (AxisType.Auto,) * 2)
     policy = policy_of({"context": "saved", "hidden": "recomputed"})
     function, arguments = program(mesh, policy, scan, 64)
     tpusim.export(function, *arguments, path=file, config=CONFIG)
@@ -246,7 +246,7 @@ def test_what_is_saved_stays_saved(scan: bool, binary: str, tmp_path: pathlib.Pa
 
 
 def test_names_cost_nothing(scan: bool, tmp_path: pathlib.Path) -> None:
-    mesh = AbstractMesh((4, 2), ("data", "model"))
+    mesh = AbstractMesh((4, 2), ("data", "model"), (AxisType.Auto,) * 2)
     function, arguments = program(mesh, None, scan, 64)
     named = tpusim.export(function, *arguments, path=None, config=CONFIG)
     lowered = function.trace(*arguments).lower(lowering_platforms=("tpu",))

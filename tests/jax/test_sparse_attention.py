@@ -6,7 +6,7 @@ import pytest
 import tpusim
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernel
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.jax.kernel_bodies import Body, bodies, exported
@@ -67,7 +67,7 @@ def test_blocks_that_a_mask_leaves_out_are_not_multiplied(mask, blocks: int):
 
 def test_tables_are_found_through_a_train_step():
     """Differentiated, rematerialized, in a scan over layers, vmapped, and on a mesh."""
-    mesh = AbstractMesh((2, 2), ("data", "model"))
+    mesh = AbstractMesh((2, 2), ("data", "model"), (AxisType.Auto,) * 2)
     axes = P("data", "model", None, None)
 
     def layer(x, w):
@@ -94,7 +94,7 @@ def test_tables_are_found_through_a_train_step():
 
 def test_where_devices_differ_the_dearest_counts():
     shards = 4
-    mesh = AbstractMesh((shards,), ("sequence",))
+    mesh = AbstractMesh((shards,), ("sequence",), (AxisType.Auto,))
     sharding = NamedSharding(mesh, P(None, "sequence"))
     attend = attention(CAUSAL, 1, q_seq_shards=shards)
     specs = attend.manual_sharding_spec(sharding)

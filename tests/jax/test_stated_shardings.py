@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from workloads.examples import export_all
 
@@ -43,7 +43,7 @@ def test_another_mesh_is_another_export(name: str, tmp_path: pathlib.Path) -> No
     assert stated.step_time_ns != tpusim.simulate(file).step_time_ns
 
 
-MESH = AbstractMesh((4, 2), ("data", "model"))
+MESH = AbstractMesh((4, 2), ("data", "model"), (AxisType.Auto,) * 2)
 
 
 def step(weights: dict[str, jax.Array], x: jax.Array) -> tuple[dict[str, jax.Array], jax.Array]:

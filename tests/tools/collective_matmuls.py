@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import tpusim
 from jax import lax
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from workloads.examples.example import array
 from workloads.examples.reduce_scatter_matmul import halves, ring
 
 SLICE = "v5e-4x2"
-MESH = AbstractMesh((2, 4), ("X", "Y"))
+MESH = AbstractMesh((2, 4), ("X", "Y"), (AxisType.Auto,) * 2)
 STEPS = 4
 DTYPES = {"bf16": jnp.bfloat16, "int32": jnp.int32, "int8": jnp.int8}
 SIZES = (

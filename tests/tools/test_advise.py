@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.tools.command_line import example
@@ -20,7 +20,7 @@ SCATTERED = ",".join(f"{i},{15 - i}" for i in range(8))
 @pytest.fixture(scope="module")
 def train_step(tmp_path_factory):
     """One step of gradient descent of an MLP, on data x pairs of `model`."""
-    mesh = AbstractMesh((8, 2), ("data", "model"))
+    mesh = AbstractMesh((8, 2), ("data", "model"), (AxisType.Auto,) * 2)
 
     def array(shape, *axes):
         return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*axes)))
@@ -170,7 +170,7 @@ def test_what_would_fit(run, report_of, train_step):
 
 def test_chips_with_more_memory(run, report_of, tmp_path):
     """Eight layers on 16 devices whose activations need 24 GiB and more if none is dropped."""
-    mesh = AbstractMesh((8, 2), ("data", "model"))
+    mesh = AbstractMesh((8, 2), ("data", "model"), (AxisType.Auto,) * 2)
 
     def array(shape, *axes):
         return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*axes)))

@@ -16,7 +16,7 @@ import tpusim
 from compiled_modules import SELECTION
 from compiler_programs import PROGRAMS
 from jax import lax, shard_map
-from jax.sharding import AbstractMesh
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 from tpusim import slices
 from tpusim.hlo import Module
@@ -90,7 +90,7 @@ def over(build: Callable[[AnyMesh], Program], slice_name: str) -> Program:
     devices = slices.devices_of(slice_name)
     assert devices is not None
     rows = next(n for n in range(math.isqrt(devices), 0, -1) if devices % n == 0)
-    return build(AbstractMesh((rows, devices // rows), ("rows", "columns")))
+    return build(AbstractMesh((rows, devices // rows), ("rows", "columns"), (AxisType.Auto,) * 2))
 
 
 CASES = {

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.tools.command_line import SLICE, examples
@@ -26,7 +26,7 @@ def array(mesh, *axes):
 
 
 def test_an_axis_that_no_value_uses(warnings_of):
-    mesh = AbstractMesh((2, 4), ("data", "model"))
+    mesh = AbstractMesh((2, 4), ("data", "model"), (AxisType.Auto,) * 2)
     step = jax.jit(lambda a, b: a @ b)
     assert warnings_of(step, array(mesh, "data"), array(mesh)) == [
         "nothing is split over axis `model` of the mesh: the 4 devices along it all do the same"
@@ -37,7 +37,7 @@ def test_an_axis_that_no_value_uses(warnings_of):
 
 
 def test_manual_exchange_uses_an_axis(warnings_of):
-    mesh = AbstractMesh((2, 4), ("data", "model"))
+    mesh = AbstractMesh((2, 4), ("data", "model"), (AxisType.Auto,) * 2)
 
     def summed(axis):
         def body(x):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.tools.command_line import example
@@ -59,7 +59,7 @@ def test_json_has_the_same(run):
 
 def gathered(path: pathlib.Path, sizes: tuple[int, ...]) -> pathlib.Path:
     """Rows times weights, both split over the first axis; the weights are gathered."""
-    mesh = AbstractMesh(sizes, ("a", "b")[: len(sizes)])
+    mesh = AbstractMesh(sizes, ("a", "b")[: len(sizes)], (AxisType.Auto,) * len(sizes))
     rows, contracted = NamedSharding(mesh, P("a")), NamedSharding(mesh, P("a", None))
     x = jax.ShapeDtypeStruct((4096 * sizes[0], 4096), jnp.bfloat16, sharding=rows)
     w = jax.ShapeDtypeStruct((4096, 2048), jnp.bfloat16, sharding=contracted)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import sharding
 
@@ -77,7 +77,9 @@ def test_it_is_what_the_command_finds(run, found, tmp_path: pathlib.Path):
 
 def exported_anew(choice: sharding.Choice) -> tpusim.Report:
     """The step with the specs as `in_shardings`, on the mesh."""
-    mesh = AbstractMesh(tuple(choice.mesh.values()), tuple(choice.mesh))
+    mesh = AbstractMesh(
+        tuple(choice.mesh.values()), tuple(choice.mesh), (AxisType.Auto,) * len(choice.mesh)
+    )
     specs = choice.arguments
 
     def of(name, argument):
@@ -141,7 +143,7 @@ def test_two_axes_of_a_dimension():
 
 
 def test_nothing_is_shorter_than_the_program_as_it_is():
-    mesh = AbstractMesh((4, 1), ("data", "model"))
+    mesh = AbstractMesh((4, 1), ("data", "model"), (AxisType.Auto,) * 2)
     whole, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
     params = {name: array(*leaf.shape, sharding=whole) for name, leaf in PARAMS.items()}
     x = array(*X.shape, sharding=rows)
@@ -338,7 +340,7 @@ def test_what_cannot_be_is_one_line(given, said):
 
 def test_the_batch_is_decided_however_few_its_rows(tmp_path: pathlib.Path):
     """Eight rows against weights of 32 MiB, as in decoding."""
-    mesh = AbstractMesh((2, 4), ("data", "model"))
+    mesh = AbstractMesh((2, 4), ("data", "model"), (AxisType.Auto,) * 2)
 
     def layer(x, weights):
         return jax.nn.relu(x @ weights[0]) @ weights[1], None

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import records
 from tpusim.quantities import flops, shares, size, time
@@ -23,7 +23,7 @@ def step(a: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def arguments() -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct]:
-    mesh = AbstractMesh((2, 4), ("x", "y"))
+    mesh = AbstractMesh((2, 4), ("x", "y"), (AxisType.Auto,) * 2)
 
     def array(shape, *axes):
         return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*axes)))

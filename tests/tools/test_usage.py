@@ -72,7 +72,7 @@ def test_python_runner_reports_the_binarys_words(binary, tmp_path):
 
 def test_sharded_export_end_to_end(report_of, tmp_path):
     """The README's steps work: export over an abstract mesh, simulate, read the report."""
-    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"), (jax.sharding.AxisType.Auto,) * 2)
 
     def array(*axes: str | None) -> jax.ShapeDtypeStruct:
         sharding = jax.sharding.NamedSharding(mesh, P(*axes))

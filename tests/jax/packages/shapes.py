@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 # Leaves smaller than this stay whole: scales and biases are not worth a collective.
@@ -17,7 +17,7 @@ SMALLEST_SHARDED = 1 << 16
 
 def mesh(**axes: int) -> AbstractMesh:
     """`mesh(data=4, model=2)`."""
-    return AbstractMesh(tuple(axes.values()), tuple(axes))
+    return AbstractMesh(tuple(axes.values()), tuple(axes), (AxisType.Auto,) * len(axes))
 
 
 def shaped(

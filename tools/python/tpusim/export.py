@@ -12,7 +12,7 @@ calls `function()` of the script, which returns what to export: `(step, argument
 are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
 
     def function():
-        mesh = jax.sharding.AbstractMesh((4, 2), ("x", "y"))
+        mesh = jax.sharding.AbstractMesh((4, 2), ("x", "y"), (jax.sharding.AxisType.Auto,) * 2)
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", "y"))
         return step, (jax.ShapeDtypeStruct((1024, 1024), "bfloat16", sharding=sharding),)
 

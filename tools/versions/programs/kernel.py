@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import tpusim
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
@@ -42,7 +42,7 @@ def product(x, w):
     )(x, w)
 
 
-mesh = AbstractMesh((8,), ("x",))
+mesh = AbstractMesh((8,), ("x",), (AxisType.Auto,))
 
 
 @jax.jit

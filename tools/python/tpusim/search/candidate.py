@@ -1,7 +1,7 @@
 """`Candidate`: one combination of what a search varies, as `build` gets it.
 
 def build(candidate):
-    mesh = AbstractMesh(candidate.mesh, ("data", "model"))     # or candidate["mesh"]
+    mesh = AbstractMesh(candidate.mesh, ("data", "model"), (AxisType.Auto,) * 2)
     ...
 """
 

@@ -49,7 +49,8 @@ def search(
     """Simulates the candidates of a space side by side and ranks them.
 
         def build(candidate):
-            mesh = jax.sharding.AbstractMesh(candidate.mesh, ("data", "model"))
+            auto = jax.sharding.AxisType.Auto
+            mesh = jax.sharding.AbstractMesh(candidate.mesh, ("data", "model"), (auto, auto))
             return step, arguments(mesh, candidate.batch)
 
         results = tpusim.search(
