@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 from jax.experimental import mesh_utils
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from tpusim.assumptions import ExportWarning
 from tpusim.chip_view import DEVICE_KINDS, chip_of
@@ -19,7 +20,7 @@ X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 def test_every_chip_has_a_kind_that_jax_knows():
     chips = {path.stem for path in (ROOT / "configs" / "chips").glob("*.json")} - {"schema"}
     assert set(DEVICE_KINDS) == chips
-    for chip in chips - {"8t"}:  # Too new for this JAX.
+    for chip in chips - {"8t"}:  # Too new for JAX 0.10.
         with tpusim.seen_as(f"{chip}-1x1"):
             info = pltpu.get_tpu_info()
         assert str(info.chip_version) == chip.replace("v7x", "7x")
@@ -50,6 +51,27 @@ def test_chip_of_files(tmp_path: pathlib.Path):
     assert chip_of(str(tmp_path / "a.json")) == "v6e"
     assert chip_of(str(tmp_path / "circle.json")) == ""
     assert chip_of(str(tmp_path / "b.json")) == ""
+
+
+def test_a_program_that_asks_for_its_tpu_needs_a_config():
+    with pytest.raises(tpusim.Error, match=r"^the program asks for its TPU: config= "):
+        tpusim.export(lambda x: x * pltpu.get_tpu_info().num_lanes, X, path=None)
+
+
+@pytest.mark.parametrize("config", ["v4-2x2x1", "v5e-1x1", "v6e-1x1", "v7x-1x1x1"])
+def test_kernels_divide_integers_for_the_chip(config: str):
+    """Their lowering asks JAX for the generation of the chip."""
+
+    def divide(x, out):
+        out[...] = x[...] // 3 + x[...] % 5 * jnp.sign(x[...])
+
+    def divided(x):
+        return pl.pallas_call(divide, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    x = jax.ShapeDtypeStruct((256, 256), jnp.int32)
+    assert tpusim.simulate(divided, x, config=config).step_time_ns > 0
+    with tpusim.seen_as(config):
+        jax.jit(divided).trace(x).lower(lowering_platforms=("tpu",))
 
 
 def test_a_step_sees_the_chip_of_the_config():

@@ -108,6 +108,9 @@ MAKERS: dict[str, Callable[[Given], Any]] = {
     "from process": lambda g: jax.make_array_from_process_local_data(
         g.sharding("x"), np.ones(SHAPE, np.float32)
     ),
+    "from shards": lambda g: jax.make_array_from_single_device_arrays(
+        SHAPE, g.x.sharding, [shard.data for shard in g.x.addressable_shards]
+    ),
     "shard": lambda g: g.x.addressable_shards[3].data,
     "shard on the host": lambda g: jax.device_put(g.x, g.host).addressable_shards[0].data,
     "elementwise": lambda g: g.x * 2 + g.x,
@@ -323,4 +326,4 @@ def test_a_step_reshards_by_the_type_of_its_state(binary: str, tmp_path: pathlib
     assert found.reached[-1].arguments.startswith("bfloat16[16,8,2048,128]@P(None, 'y')"), (
         found.reached[-1]
     )
-    assert tpusim.simulate(found.workload).collectives.empty
+    assert not tpusim.simulate(found.workload).collective_records

@@ -283,6 +283,31 @@ def test_prints_of_the_script_and_prints_of_functions(path: pathlib.Path, capsys
     assert capsys.readouterr().out == "eager [1. 1.]\n"
 
 
+def test_questions_for_the_sharding(path: pathlib.Path, mesh, capsys):
+    place = NamedSharding(mesh, P("data", "model"))
+    initialise = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=place)
+    shown = []
+    with captured(path):
+        weights = initialise()
+        jax.debug.inspect_array_sharding(weights, callback=shown.append)
+        jax.debug.visualize_array_sharding(weights)
+        assert place.is_equivalent_to(weights.sharding, 2)
+        parts = [shard.data for shard in weights.addressable_shards]
+        again = jax.make_array_from_single_device_arrays(weights.shape, place, parts)
+        assert isinstance(again, Placeholder)
+        assert again.sharding == place
+    assert shown == [place]
+    assert "CPU 7" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 11), reason="JAX calls its operations one by one")
+def test_a_traced_program_is_called(path: pathlib.Path):
+    with captured(path) as found:
+        w = jax.jit(lambda: jnp.zeros((1024, 1024)))()
+        assert isinstance(double.trace(w)(w), Placeholder)
+        assert [call.name for call in found.reached][-1] == "double"
+
+
 def test_random_keys(path: pathlib.Path):
     @jax.jit
     def split(key):

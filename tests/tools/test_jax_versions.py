@@ -14,16 +14,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def test_environments():
     found = [(e.jax, e.python, e.folder.name) for e in matrix.environments()]
     assert found[0] == ("0.7.2", "3.11", "jax-0.7.2")
-    assert found[-3:] == [
+    assert found[5:8] == [
         ("0.10.2", "3.11", "jax-0.10.2"),
-        ("0.10.2", "3.12", "jax-0.10.2-python3.12"),
-        ("0.10.2", "3.13", "jax-0.10.2-python3.13"),
+        ("0.11.2", "3.12", "jax-0.11.2"),
+        ("0.12.0.1", "3.12", "jax-0.12.0.1"),
     ]
+    assert ("0.12.0.1", "3.13", "jax-0.12.0.1-python3.13") in found
     assert Environment("0.9.2", "3.11").requirements == [
         "jax==0.9.2",
         "jaxlib==0.9.2",
         "flax==0.12.6",
         "optax",
+        "pytest",
     ]
 
 
@@ -50,6 +52,35 @@ def test_other_versions_are_refused(capsys: pytest.CaptureFixture[str]):
         matrix.main(["0.6.2"])
     assert end.value.code == 2
     assert "0.6.2: not among 0.7.2, 0.8.3," in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        matrix.main(["0.9.2", "-x"])
+    assert "unknown: -x" in capsys.readouterr().err
+
+
+def test_tests_are_those_of_the_tree():
+    assert [
+        n for n in matrix.TESTS if not (ROOT / "tests" / "jax" / f"test_{n}.py").is_file()
+    ] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", list(matrix.TESTED)[-2:])
+def test_the_newest_pass_the_tests(version: str):
+    """tools/test runs all tests with the JAX of its own environment; these depend on JAX."""
+    python = matrix.TESTED[version].python
+    if matrix.interpreter(python) is None:
+        pytest.skip(f"no Python {python} on this machine")
+    assert matrix.tests(Environment(version, python), []) == 0
+
+
+def test_the_newest_captures_a_script(binary: str):
+    """This program of the table meets most of what is private to JAX."""
+    version = list(matrix.TESTED)[-1]
+    python = matrix.TESTED[version].python
+    if matrix.interpreter(python) is None:
+        pytest.skip(f"no Python {python} on this machine")
+    found = matrix.outcome(Environment(version, python), "capture")
+    assert found.error == ""
 
 
 @pytest.mark.long

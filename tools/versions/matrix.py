@@ -2,10 +2,10 @@
 
 Every version has a virtual environment of its own, `build/venvs/jax-VERSION`, which is made when it
 is first asked for, and again when what is in it should change. pip finds what else goes with the
-version (NumPy, ml_dtypes, ...). All versions run with the first Python of the table in
-`tpusim/jax_internals/tested.py`, the newest with each; interpreters that this machine lacks are
+version (NumPy, ml_dtypes, ...). Each version runs with the oldest Python that it is made for, the
+newest with every one (`tpusim/jax_internals/tested.py`); interpreters that this machine lacks are
 left out, and said. Programs are in `programs/`; each prints the step time of what it has exported
-and simulated, in nanoseconds.
+and simulated, in nanoseconds. `--tests` runs tests of the package instead of programs.
 """
 
 import argparse
@@ -31,6 +31,19 @@ PROGRAMS = {
     "kernel": "Pallas kernel",
     "flax_step": "Flax NNX step",
 }
+# Tests of what depends on the version: tests/jax/test_NAME.py.
+TESTS = (
+    *(
+        "jax_internals",
+        "placeholder_types",
+        "placeholders",
+        "eager_operations",
+        "capture",
+        "scripts",
+    ),
+    *("chip_view", "export", "modes", "unreduced", "kernels", "callbacks", "pmap", "command"),
+    *("remat_policies", "inference_steps"),
+)
 _FOLDER = pathlib.Path(__file__).parent / "programs"
 # The limit of a program; they take a few seconds.
 _SECONDS = 300
@@ -53,13 +66,13 @@ class Environment:
     @property
     def folder(self) -> pathlib.Path:
         """The folder of the environment."""
-        suffix = "" if self.python == PYTHONS[0] else f"-python{self.python}"
+        suffix = "" if self.python == TESTED[self.jax].python else f"-python{self.python}"
         return ROOT / "build" / "venvs" / f"jax-{self.jax}{suffix}"
 
     @property
     def requirements(self) -> list[str]:
         """The packages that pip installs."""
-        return [f"jax=={self.jax}", f"jaxlib=={self.jax}", f"flax=={self.flax}", "optax"]
+        return [f"jax=={self.jax}", f"jaxlib=={self.jax}", f"flax=={self.flax}", "optax", "pytest"]
 
     def interpreter(self) -> pathlib.Path:
         """Its Python, after making what is not there."""
@@ -121,11 +134,11 @@ def interpreter(python: str) -> str | None:
 
 
 def environments(versions: Sequence[str] = tuple(TESTED)) -> Iterator[Environment]:
-    """Yields what is tested: every version, and the newest with every Python."""
+    """Yields what is tested: every version, and the newest with every Python that it is for."""
     for jax in versions:
-        yield Environment(jax, PYTHONS[0])
-        if jax == list(TESTED)[-1]:
-            yield from (Environment(jax, python) for python in PYTHONS[1:])
+        pythons = [python for python in PYTHONS if python >= TESTED[jax].python]
+        is_newest = jax == list(TESTED)[-1]
+        yield from (Environment(jax, python) for python in pythons[: None if is_newest else 1])
 
 
 def outcome(environment: Environment, program: str) -> Outcome:
@@ -155,6 +168,14 @@ def outcome(environment: Environment, program: str) -> Outcome:
     return Outcome(float(done.stdout.split()[-1]))
 
 
+def tests(environment: Environment, options: Sequence[str]) -> int:
+    """Runs the tests that depend on the version; returns the exit code of pytest."""
+    files = [f"tests/jax/test_{name}.py" for name in TESTS]
+    settings = {"TPUSIM_BINARY": str(binary()), "JAX_PLATFORMS": "cpu"}
+    command = [environment.interpreter(), "-m", "pytest", *files, *options]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | settings, check=False).returncode
+
+
 Rows = Sequence[tuple[Environment, dict[str, Outcome]]]
 
 
@@ -170,14 +191,15 @@ def table(rows: Rows) -> str:
 
 def page(rows: Rows, missing: Sequence[str]) -> str:
     """docs/jax-versions.md."""
-    left_out = "".join(f"Python {python} was not on the machine.\n" for python in missing)
+    left_out = "".join(f"\nPython {python} was not on the machine.\n" for python in missing)
     return f"""# Versions of JAX
 
 <!-- Written by tools/jax-versions --page. -->
 
-Four programs with every version of JAX that is tested: the last releases of 0.7, 0.8 and 0.9, and
-all of 0.10. Each exports and simulates, and passes if its step time is that of the newest version
-within 1 %: versions lower programs differently, but not by much.
+Four programs with every version of JAX that is tested: the last releases of 0.7, 0.8, 0.9, 0.11
+and 0.12, and all of 0.10. From 0.11 on JAX needs Python 3.12. Each exports and simulates, and
+passes if its step time is that of the newest version within 1 %: versions lower programs
+differently, but not by much.
 
 {table(rows)}{left_out}
 * README program: export over an abstract mesh, then the simulation.
@@ -198,6 +220,11 @@ missing. What differs between those that are tested:
   partitions it in its own way, unless `jax_pmap_shmap_merge` is set.
 * Before 0.10, where no sharding of a result is stated, a program on a mesh is compiled (but not
   executed) to find those that XLA chooses; later they are propagated, which takes less time.
+* From 0.11 on lowering asks for the chip: a program with a kernel that divides integers needs
+  `config=` (`--config`).
+* From 0.11.1 on `jax.make_mesh` lays meshes otherwise over v7x and over 2x2x2 chips of v5p
+  ([chips](chips.md#device-order)); a program is laid out by the version that exported it.
+* From 0.12 on axes of an `AbstractMesh` are Explicit unless they are said to be Auto.
 
 `tools/jax-versions` makes the environments below `build/venvs` and runs the programs;
 `tools/jax-versions --page` writes this page, `tools/test --long` compares it.
@@ -209,7 +236,7 @@ def run(versions: Sequence[str]) -> tuple[Rows, list[str]]:
 
     The newest version comes first: the others are compared with it.
     """
-    rows, missing, newest = [], [], {}
+    rows, missing, wanted = [], [], {}
     for environment in environments(versions[::-1]):
         if interpreter(environment.python) is None:
             missing.append(environment.python)
@@ -217,13 +244,12 @@ def run(versions: Sequence[str]) -> tuple[Rows, list[str]]:
         outcomes = {}
         for program in PROGRAMS:
             found = outcome(environment, program)
-            expected = newest.setdefault(program, found.nanoseconds)
-            outcomes[program] = found.compared_with(expected)
+            outcomes[program] = found.compared_with(wanted.setdefault(program, found.nanoseconds))
             about = f"JAX {environment.jax}, Python {environment.python}, {PROGRAMS[program]}"
             print(f"{about}: {outcomes[program]}", file=sys.stderr, flush=True)
         rows.append((environment, outcomes))
     order = list(environments(versions))
-    return sorted(rows, key=lambda row: order.index(row[0])), missing
+    return sorted(rows, key=lambda row: order.index(row[0])), sorted({*missing})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -231,13 +257,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/jax-versions", description=__doc__)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="default: all")
     parser.add_argument("--page", action="store_true", help=f"write docs/{PAGE.name}")
-    options = parser.parse_args(argv)
+    parser.add_argument("--tests", action="store_true", help="run tests, of the newest by default")
+    options, more = parser.parse_known_args(argv)
+    if more and not options.tests:
+        parser.error(f"unknown: {' '.join(more)}")
     if unknown := [version for version in options.versions if version not in TESTED]:
         parser.error(f"{', '.join(unknown)}: not among {', '.join(TESTED)}")
     if options.page and options.versions:
         parser.error("--page is of all versions")
     if not binary().is_file():
         parser.error(f"{binary()} is not built; tools/demo builds it, TPUSIM_BINARY names another")
+    if options.tests:
+        chosen = [Environment(v, TESTED[v].python) for v in options.versions or list(TESTED)[-1:]]
+        return max(tests(environment, more) for environment in chosen)
     rows, missing = run(options.versions or list(TESTED))
     print(table(rows), end="")
     for python in missing:

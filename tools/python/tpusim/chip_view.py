@@ -29,6 +29,7 @@ import jax
 
 from tpusim import slices
 from tpusim.assumptions import Assumptions, is_users, users_place
+from tpusim.errors import Error
 from tpusim.jax_internals import devices as jax_devices
 from tpusim.slices import devices_of, slices_of
 
@@ -115,6 +116,10 @@ def shown(config: str, assumptions: Assumptions, *, as_tpu: bool) -> Iterator[No
         _forget_tpu_info()
         try:
             yield
+        except ValueError as error:
+            if view.kind or "Unsupported TPU device kind" not in str(error):
+                raise
+            raise Error("the program asks for its TPU: config= (--config) names one") from error
         finally:
             _views.pop()
             _forget_tpu_info()

@@ -82,7 +82,7 @@ def workload_of(
     options = checks.compiler_options(compiler_options)
     check_compiled(compiled, config, options)
     with (
-        _relative_source_paths(),
+        _source_lines(),
         _tracing(object()),
         callbacks.caught(assumptions),
         chip_view.shown(config, assumptions, as_tpu=True),
@@ -275,18 +275,25 @@ def _tpu_coordinates(shardings: Sequence[Any], count: int) -> tuple[DeviceCoordi
 
 
 @contextlib.contextmanager
-def _relative_source_paths() -> Iterator[None]:
-    """Source files appear relative to the working directory or to site-packages.
+def _source_lines() -> Iterator[None]:
+    """Source files appear relative to the working directory or to site-packages, also in kernels.
 
-    A workload then does not depend on, nor tell, where this machine keeps its files.
+    A workload then does not depend on, nor tell, where this machine keeps its files. An own rule of
+    the user for files stays. Kernels keep their lines in their bodies, from which JAX 0.12 takes
+    them out.
     """
-    option = "jax_hlo_source_file_canonicalization_regex"
-    if getattr(jax.config, option) is not None:
-        yield  # The user has an own rule.
-        return
-    pattern = "^(?:" + "|".join(map(re.escape, roots())) + ")"
-    jax.config.update(option, pattern)
+    wanted = {
+        "jax_hlo_source_file_canonicalization_regex": (
+            None,
+            "^(?:" + "|".join(map(re.escape, roots())) + ")",
+        ),
+        "jax_mosaic_unzip_debug_locations": (True, False),
+    }
+    changed = [o for o, (default, _) in wanted.items() if getattr(jax.config, o, ...) is default]
+    for option in changed:
+        jax.config.update(option, wanted[option][1])
     try:
         yield
     finally:
-        jax.config.update(option, None)
+        for option in changed:
+            jax.config.update(option, wanted[option][0])

@@ -120,6 +120,8 @@ class _Interceptor(dispatch.Handler):
         if dispatch.is_call(primitive):
             results = _called(args, params, go)
             return go(*args) if results is None else results
+        if (program := dispatch.traced_program(primitive, params)) is not None:
+            return self._flat(program, args)
         hidden = any(placeholder_of(argument) is not None for argument in args)
         try:
             avals = dispatch.abstract_results(primitive, list(map(jax.typeof, args)), params)
@@ -128,6 +130,9 @@ class _Interceptor(dispatch.Handler):
                 raise
             with paused():
                 return go(*args)  # JAX says what is wrong, or knows better.
+        if primitive.name == "inspect_sharding" and hidden:
+            params["callback"](args[0].sharding)
+            return []
         if not all(map(_is_array_type, avals)) or not avals:
             # A print, or a reference: executed with what placeholders look like.
             args = [_looked_at(argument) for argument in args]
@@ -165,7 +170,10 @@ class _Interceptor(dispatch.Handler):
     ) -> Any:
         if is_paused() or not dispatch.is_outermost(args):
             return go()
-        call = dispatch.ShardMapped(primitive, function, params)
+        return self._flat(dispatch.ShardMapped(primitive, function, params), args)
+
+    def _flat(self, call: dispatch.FlatCall, args: Any) -> Any:
+        """Reports a call of flat arguments, which is not executed."""
         jitted = dispatch.jitted(call.jitted, call.name)
         self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), {}))
         with paused():
@@ -186,10 +194,22 @@ class _Interceptor(dispatch.Handler):
 
     def fill(self, shape: Any, sharding: Any, dtype: Any, go: dispatch.Go) -> Any:
         if is_paused() or dtype is None:
-            return go()  # Only the data say what they are.
+            return go(_looked_at)  # Only the data say what they are.
         aval = array_types.aval(shape, jax.dtypes.canonicalize_dtype(dtype))
         if bytes_of(aval) <= _MOST_BYTES_AT_ONCE:
+            return go(_looked_at)
+        where = getattr(sharding, "sharding", sharding)
+
+        def execute(_: Sequence[Any]) -> Sequence[Any]:
+            with paused():
+                return [go(_looked_at)]
+
+        return _answer(Origin(lambda: None, execute, (), [aval], given=[where], has_mesh=True))[0]
+
+    def assemble(self, shape: Any, sharding: Any, arrays: Sequence[Any], go: dispatch.Go) -> Any:
+        if is_paused() or all(placeholder_of(array) is None for array in arrays):
             return go()
+        aval = array_types.aval(shape, arrays[0].dtype)
         where = getattr(sharding, "sharding", sharding)
         return _answer(Origin(lambda: None, None, (), [aval], given=[where], has_mesh=True))[0]
 

@@ -455,10 +455,21 @@ class Placeholder(jax.Array):
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")
-        return (self[n] for n in range(self.shape[0]))
+        if len(self.sharding.device_set) == 1 or self.is_fully_replicated:
+            return (self[n] for n in range(self.shape[0]))
+        return map(self._row, range(self.shape[0]))
 
     def __reversed__(self) -> Iterator[Any]:
-        return (self[n] for n in reversed(range(len(self))))
+        return reversed(list(self))
+
+    def _row(self, index: int) -> "Placeholder":
+        """Returns a row of a split array, which JAX takes from the host to one device."""
+        aval = array_types.aval(self.shape[1:], self.dtype)
+        execute: Execute = lambda values: [np.asarray(values[0])[index]]  # noqa: E731
+        origin = Origin(lambda x: x[index], execute, [self], [aval])
+        with paused():
+            origin.shardings = [jax.device_put(0.0).sharding]
+        return Placeholder(origin, 0, aval)
 
     def __getitem__(self, index: Any) -> Any:
         return array_types.indexed(self, index)

@@ -4,6 +4,7 @@ Public is only what an array looks like (`jax.Array`). What JAX does with a clas
 know is refuse it: there is no way around these tables.
 """
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 
 from tpusim.jax_internals.versions import internal, optional
+from tpusim.pausing import paused
 
 _PURPOSE = "let placeholders pass for arrays (tpusim.capture)"
 
@@ -49,8 +51,14 @@ def partitions(sharding: Any) -> tuple[Any, ...]:
 
 def key_array(dtype: Any, base: Any) -> Any:
     """An array of random keys of that dtype, made of the words in `base`."""
-    make: Any = type(jax.random.key(0))
-    return make(dtype._impl, base)
+    return _key_array_type()(dtype._impl, base)
+
+
+@functools.cache
+def _key_array_type() -> Any:
+    """Returns the class of arrays of random keys."""
+    with paused():
+        return type(jax.random.key(0))
 
 
 def key_words(keys: Any) -> Any:

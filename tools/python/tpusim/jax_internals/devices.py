@@ -27,8 +27,8 @@ def client_type() -> type:
 
 def tpu_info() -> types.ModuleType | None:
     """The module whose `get_tpu_info` Pallas programs ask for the chip."""
-    # It has moved with the rest of Pallas.
-    for module in ("jax._src.pallas.mosaic.tpu_info", "jax.experimental.pallas.tpu"):
+    # Since 0.11 lowering asks it, too, and Pallas has the names from there.
+    for module in ("jax._src.tpu_info", "jax._src.pallas.mosaic.tpu_info"):
         get: Any = optional(module, "get_tpu_info")
         kind: Any = optional(module, "get_device_kind")
         if get is not None and kind is not None:

@@ -64,7 +64,10 @@ class Handler(Protocol):
         """`jax.device_put` of some arrays."""
 
     def fill(self, shape: Any, sharding: Any, dtype: Any, go: Go) -> Any:
-        """An array that is made of what a function gives for each shard."""
+        """An array of what a function gives for each shard; `go` takes what JAX then sees of it."""
+
+    def assemble(self, shape: Any, sharding: Any, arrays: Sequence[Any], go: Go) -> Any:
+        """An array that is made of its shards."""
 
     def ask(self, go: Go) -> Any:
         """A question for shapes or for the program, which is no call."""
@@ -101,6 +104,8 @@ def is_outermost(leaves: Sequence[Any]) -> bool:
 
 def abstract_results(primitive: Any, avals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Returns abstract values of an operation's results without executing it."""
+    if primitive.name == "stage":  # Nothing but an array of NumPy on its way to JAX.
+        return list(avals)
     found = primitive.abstract_eval(*avals, **params)
     # With effects, since some time.
     results = found[0] if isinstance(found, tuple) and len(found) == 2 else found
@@ -113,8 +118,30 @@ def call(params: dict[str, Any]) -> Callable[..., Any]:
     return lambda *args: primitive.bind(*args, **params)
 
 
-class ShardMapped:
-    """A `shard_map` as a jitted function of its flat arguments."""
+class FlatCall:
+    """A function of the user's as a jitted one of flat arguments."""
+
+    def __init__(self, flat: Callable[..., Any], about: Any, default: str):
+        self.jitted: Any = jax.jit(flat)
+        self.name = str(getattr(about, "func_name", None) or default)
+        self.file = getattr(about, "func_filename", None)
+        self.line = getattr(about, "func_lineno", None)
+
+    def result(self, flat: Sequence[Any]) -> Any:
+        """Returns what JAX expects, once it has been traced, of flat results."""
+        return list(flat)
+
+
+def traced_program(primitive: Any, params: dict[str, Any]) -> FlatCall | None:
+    """Returns the program that `jax.jit(f).trace(...)` is called as; None for other operations."""
+    if primitive.name != "eval_jaxpr":
+        return None
+    about = getattr(params["call_jaxpr"], "debug_info", None)
+    return FlatCall(lambda *args: primitive.bind(*args, **params), about, "function")
+
+
+class ShardMapped(FlatCall):
+    """A `shard_map`."""
 
     def __init__(self, primitive: Any, function: Any, params: dict[str, Any]):
         self._form: Any = None
@@ -126,14 +153,11 @@ class ShardMapped:
                 self._form = primitive.bind(function, *args, **params)  # Before JAX 0.9.
             return list(self._form)
 
-        self.jitted: Any = jax.jit(bind)
         about = params.get("debug_info") or getattr(function, "debug_info", None)
-        self.name = str(getattr(about, "func_name", None) or "shard_map")
-        self.file = getattr(about, "func_filename", None)
-        self.line = getattr(about, "func_lineno", None)
+        super().__init__(bind, about, "shard_map")
 
     def result(self, flat: Sequence[Any]) -> Any:
-        """Flat results in the form in which JAX expects them, once it has been traced."""
+        """Flat results in the tree of the `shard_map`."""
         left = iter(flat)
         return self._form.map(lambda _: next(left)) if hasattr(self._form, "map") else list(flat)
 
@@ -214,6 +238,8 @@ def _handled_outside(handler: Handler) -> Iterator[Callable[[], None]]:
 @contextlib.contextmanager
 def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
     evaluation: Any = internal("jax._src.core", "EvalTrace", _PURPOSE)
+    # JAX has no trace while an operation is on its way; a handler calls operations of its own.
+    evaluating: Any = internal("jax._src.core", "set_current_trace", _PURPOSE)
     pjit: Any = sys.modules["jax._src.pjit"]
     with contextlib.ExitStack() as stack:
 
@@ -236,14 +262,26 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
             return run
 
         def operate(go: Go) -> Any:
-            return lambda trace, primitive, args, params: handler.operate(
-                primitive, args, params, lambda *given: go(trace, primitive, given, params)
-            )
+            def operate(trace: Any, primitive: Any, args: Any, params: Any) -> Any:
+                with evaluating(trace):
+                    return handler.operate(
+                        primitive, args, params, lambda *given: go(trace, primitive, given, params)
+                    )
+
+            return operate
 
         def shard_map(go: Go) -> Any:
-            return lambda trace, primitive, fun, args, **params: handler.shard_map(
-                primitive, fun, args, params, lambda: go(trace, primitive, fun, args, **params)
-            )
+            def shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
+                with evaluating(trace):
+                    return handler.shard_map(
+                        primitive,
+                        fun,
+                        args,
+                        params,
+                        lambda: go(trace, primitive, fun, args, **params),
+                    )
+
+            return shard_map
 
         def transfer(go: Go) -> Any:
             def transfer(*arrays: Any, devices: Any, dst_avals: Any, **more: Any) -> Any:
@@ -254,11 +292,17 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
 
         def fill(go: Go) -> Any:
             def make(shape: Any, sharding: Any, data_callback: Any, dtype: Any = None) -> Any:
-                return handler.fill(
-                    shape, sharding, dtype, lambda: go(shape, sharding, data_callback, dtype)
-                )
+                def fill(seen: Callable[[Any], Any]) -> Any:
+                    return go(shape, sharding, lambda index: seen(data_callback(index)), dtype)
+
+                return handler.fill(shape, sharding, dtype, fill)
 
             return make
+
+        def assemble(go: Go) -> Any:
+            return lambda shape, sharding, arrays, **more: handler.assemble(
+                shape, sharding, arrays, lambda: go(shape, sharding, arrays, **more)
+            )
 
         def ask(go: Go) -> Any:
             return lambda *args, **kwargs: handler.ask(lambda: go(*args, **kwargs))
@@ -281,12 +325,14 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
         put(jax, "make_jaxpr", make_jaxpr)
         put(jax.stages.Lowered, "compile", compiling)
         put(jax, "make_array_from_callback", fill)
+        put(jax, "make_array_from_single_device_arrays", assemble)
         # By their other names, which JAX itself uses.
         for owner, name, make in (
             ("jax._src.dispatch", "_batched_device_put_impl", transfer),
             ("jax._src.api", "eval_shape", ask),
             ("jax._src.pjit", "jit_eval_shape", ask),
             ("jax._src.array", "make_array_from_callback", fill),
+            ("jax._src.array", "make_array_from_single_device_arrays", assemble),
         ):
             if optional(owner, name) is not None:
                 put(sys.modules[owner], name, make)
