@@ -8,6 +8,7 @@
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
 #include "workloads/passes/compiled/reasons.h"
+#include "workloads/passes/compiled/x64_calls.h"
 
 namespace tpusim::passes {
 namespace {
@@ -67,6 +68,7 @@ Instruction* RaggedProductOf(const Instruction& call) {
 Instruction* MeantBy(const Instruction& call) {
   Computation* computation = call.parent();
   if (Instruction* product = RaggedProductOf(call); product != nullptr) return product;
+  if (Instruction* operation = X64Operation(call); operation != nullptr) return operation;
   if (call.operands().size() != 1) return nullptr;
   Instruction* matrix = call.operand(0);
   if (hlo::IsCallOf(call, "Cholesky")) {
