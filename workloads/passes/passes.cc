@@ -79,6 +79,8 @@ std::vector<Pass> Table() {
        Phase::kAnnotate, Plain<StateBranches>},
       {"state-ragged-sizes", "Writes group sizes, as --ragged states them, onto ragged operations",
        Phase::kAnnotate, Plain<StateRaggedSizes>},
+      {"join-slices", "Makes a program of all slices of a module compiled for one", Phase::kRead,
+       Plain<JoinSlices>},
       {"flatten-fusions", "Puts fusions inside of fusions of a compiled module into these",
        Phase::kRead, Plain<FlattenFusions>},
       {"translate-calls", "Makes operations of the calls of the compiler's own routines",

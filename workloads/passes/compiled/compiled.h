@@ -31,13 +31,22 @@ absl::StatusOr<bool> JoinCarriedCollectives(hlo::Module& module, const PassConte
 // reduce-scatters that they execute: their text shows the arrays before they are cut.
 absl::StatusOr<bool> UnwrapReduceScatters(hlo::Module& module, const PassContext& context);
 
-// Turns what SparseCores run into collectives.
+// Turns what SparseCores run into collectives, and calls of the host into one operation.
 //
 // The compiler calls a computation on them (`call-start`, `async_execution_thread="sparsecore"`),
 // once it is said that they are to be ready (`PrepareAsyncCallStart`). A collective becomes the
-// start and the done of one that is off-loaded. Gathers and changes of layout run on the
-// TensorCore, which the report says: SparseCores of the model run collectives.
+// start and the done of one that is off-loaded. Gathers, changes of layout and what is several
+// operations run on the TensorCore, which the report says: SparseCores of the model run
+// collectives.
 absl::StatusOr<bool> UnwrapOffLoads(hlo::Module& module, const PassContext& context);
+
+// Makes one program of all slices of what the compiler wrote for one.
+//
+// It gives a module the groups of the first slice and turns what goes between slices into a send and
+// a receive of the network's runtime (megascale). Groups are repeated for the other slices, and the
+// two become an asynchronous all-reduce among devices of the same place. Error: a transfer of
+// another type.
+absl::StatusOr<bool> JoinSlices(hlo::Module& module, const PassContext& context);
 
 // Calls by which the compiler names its own routines become the operations that they execute, or
 // the operand where they only say something of it.
