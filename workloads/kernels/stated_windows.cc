@@ -124,9 +124,21 @@ std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
     const auto along = [&](int64_t d) { return BlocksAlong(product.shape(), windows, d, target); };
     std::vector<int64_t> of_result = {along(numbers.output_batch_dimension())};
     for (const int64_t d : numbers.output_spatial_dimensions()) of_result.push_back(along(d));
-    if (along(numbers.output_feature_dimension()) == grid.columns &&
-        std::ranges::is_permutation(of_result, blocks)) {
+    const int64_t features = along(numbers.output_feature_dimension());
+    std::vector<int64_t> turned = of_result;
+    turned[0] = features;  // with the left operand in the arrays (GridOfExchanged)
+    const bool is_turned = of_result[0] == grid.columns && std::ranges::is_permutation(turned, blocks);
+    if (features == grid.columns && std::ranges::is_permutation(of_result, blocks)) {
       blocks = std::move(of_result);
+    } else if (!is_turned) {
+      // Emitters of batched products have the batch first.
+      std::vector<int64_t> all = of_result, stated = blocks;
+      all.push_back(features);
+      stated.push_back(grid.columns);
+      if (std::ranges::is_permutation(all, stated)) {
+        grid.columns = features;
+        blocks = std::move(of_result);
+      }
     }
   }
   grid.rows = blocks[0];

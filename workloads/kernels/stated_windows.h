@@ -48,8 +48,8 @@ struct StatedGrid {
 };
 // Returns the grid of a convolution in the compiler's order: output features, batch and positions,
 // window positions, input features. Where batch and positions stand among each other differs by
-// its emitters: the window of the result says how many blocks each has; a result without a fitting
-// window has the batch first. Nothing: it has another number of dimensions.
+// its emitters, and where the output features do in batched products: the window of the result says
+// how many blocks each has; a result without a fitting window has the batch first. Nothing: it has another number of dimensions.
 std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
                                         const StatedWindows& windows, const target::Target& target);
 

@@ -133,5 +133,28 @@ ENTRY e {
   EXPECT_EQ(in_order->row_positions, 3);
 }
 
+// [32,64,512] by [32,4096,512] over batches of 11: three of them, and four blocks of columns, which
+// libtpu 0.0.52 states in this order.
+TEST(StatedWindowsTest, BatchedProductsMayHaveTheirBatchFirst) {
+  const auto parsed = hlo::ParseHloText(R"(HloModule m
+ENTRY e {
+  q = bf16[32,64,512]{2,1,0} parameter(0)
+  c = bf16[32,4096,512]{2,1,0} parameter(1)
+  ROOT y = bf16[32,64,4096]{2,1,0} convolution(q, c), window={size=32 stride=31 pad=0_0 lhs_dilate=32}, dim_labels=0bf_0oi->0bf
+})");
+  ASSERT_TRUE(parsed.ok()) << Message(parsed.status());
+  const Instruction& product = *parsed->module->entry()->root();
+  const configs::Config config = configs::LoadConfig("v7x-1x1x1", {}).value();
+  const target::Target target(config);
+  const StatedWindows windows{
+      .iterations = {3, 4, 1, 1, 2}, .estimate = {}, .result = {11, 8, 8}};
+  const auto grid = GridOfProduct(product, windows, target);
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_EQ(grid->batch_positions, 3);
+  EXPECT_EQ(grid->columns, 4);
+  EXPECT_EQ(grid->rows, 1);
+  EXPECT_EQ(grid->depth, 2);
+}
+
 }  // namespace
 }  // namespace tpusim::kernels
