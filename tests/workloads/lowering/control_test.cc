@@ -258,6 +258,21 @@ void AddBegun(const isa::PodProgram& program, const isa::Body& body, const isa::
 }
 
 // Each operation keeps its own name, also where computations are called.
+// One element in the memory of the scalar core is an instruction of that core; in VMEM it is a kernel.
+TEST(Execution, SingleElementsOfTheScalarCore) {
+  const auto of = [](int64_t space, int64_t elements) {
+    hlo::TestModule m;
+    hlo::Shape shape = hlo::MakeShape(hlo::PrimitiveType::kU32, {elements});
+    shape.layout.memory_space = space;
+    Instruction* x = m.Param(shape);
+    return hlo::ExecutionOf(*m.Add(Opcode::kAdd, shape, {x, x})).value();
+  };
+  EXPECT_EQ(of(6, 1), hlo::Execution::kScalar);
+  EXPECT_EQ(of(2, 1), hlo::Execution::kScalar);
+  EXPECT_EQ(of(hlo::kVmemSpace, 1), hlo::Execution::kKernel);
+  EXPECT_EQ(of(6, 2), hlo::Execution::kKernel);
+}
+
 TEST(LowerTest, EqualLayersAreOneLoop) {
   constexpr int kLayers = 20;
   hlo::TestModule m;

@@ -6,6 +6,8 @@
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/shape_proto.h"
+#include "workloads/hlo/rules/host_callback.h"
 
 namespace tpusim::hlo {
 
@@ -42,11 +44,14 @@ absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
   if (opcode == Opcode::kCustomCall) {
     // They reserve memory, or say what lies in it, and leave it as it is.
     if (IsCallOf(i, kAllocateBuffer) || IsCallOf(i, kConcatBitcast)) return Execution::kNothing;
+    if (IsCallOf(i, kHostExecute) && OnHost(i.shape())) return Execution::kNothing;
     return PlacementOf(i) ? Execution::kTransfer : Execution::kKernel;
   }
   if (RunsAsKernel(opcode)) return Execution::kKernel;
   if (IsElementwise(opcode) && i.shape().IsArray()) {
-    return i.shape().IsScalar() ? Execution::kScalar : Execution::kKernel;
+    const bool scalar = i.shape().IsScalar() || (i.shape().ElementCount() == 1 &&
+                                                 IsScalarSpace(i.shape().layout.memory_space));
+    return scalar ? Execution::kScalar : Execution::kKernel;
   }
   return NoRule(fmt::format("no rule to execute {}: op '{}' is not supported", i.Describe(),
                             OpcodeName(i.opcode())));

@@ -31,12 +31,13 @@ constexpr int64_t kScalarSpaces[] = {
     6,  // scalars
     7,  // scalars of what SparseCores run
     8,  // semaphores between TensorCore and SparseCores
+    10, 11, 12, 15,  // state of a call on SparseCores (libtpu 0.0.52)
 };
 
 bool IsKnownSpace(int64_t number) {
   return std::ranges::find(configs::kMemories, number, &configs::Memory::number) !=
              std::end(configs::kMemories) ||
-         std::ranges::find(kScalarSpaces, number) != std::end(kScalarSpaces);
+         IsScalarSpace(number);
 }
 
 absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
@@ -123,6 +124,10 @@ absl::StatusOr<Shape> Convert(const pb::ShapeProto& proto, int depth) {
 }
 
 }  // namespace
+
+bool IsScalarSpace(int64_t number) {
+  return std::ranges::find(kScalarSpaces, number) != std::end(kScalarSpaces);
+}
 
 absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) { return Convert(proto, 0); }
 

@@ -16,6 +16,10 @@ absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto);
 // Every array gets a layout: XLA refuses shapes without.
 pb::ShapeProto ShapeToProto(const Shape& shape);
 
+// Returns whether a memory space is one of the scalar core's and its partners': counters, semaphores
+// and indices. What computes one element there is an instruction of the scalar core.
+bool IsScalarSpace(int64_t number);
+
 }  // namespace tpusim::hlo
 
 #endif  // TPUSIM_WORKLOADS_HLO_IR_SHAPE_PROTO_H_

@@ -10,6 +10,7 @@ namespace tpusim::hlo {
 namespace {
 
 constexpr std::string_view kTargets[] = {
+    kHostExecute,
     "tpusim.host_callback",
     "xla_ffi_python_cpu_callback",
     "xla_ffi_partitioned_python_cpu_callback",
