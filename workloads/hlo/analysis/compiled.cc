@@ -47,8 +47,10 @@ OtherTarget CompiledForOther(const Module& module) {
 
 bool IsCompiled(const Module& module) {
   if (module.entry() == nullptr || module.entry()->schedule().empty()) return false;
+  // Only layouts of TPUs have tiles; a copy to the host has neither a kernel nor a config.
   const auto emitted = [](const Instruction* i) {
-    return i->attrs().backend_config().find("\"flag_configs\"") != std::string::npos;
+    return i->attrs().backend_config().find("\"flag_configs\"") != std::string::npos ||
+           !i->shape().layout.tiles.empty();
   };
   for (const Computation* computation : module.computations()) {
     const std::vector<Instruction*> all = computation->instructions();

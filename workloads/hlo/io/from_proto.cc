@@ -10,6 +10,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/late_operands.h"
 #include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/shape_proto.h"
 
@@ -44,6 +45,7 @@ class Builder {
     }
     RETURN_IF_ERROR(SetEntry());
     RETURN_IF_ERROR(SetSchedules());
+    JoinLateOperands(*module_);
     RETURN_IF_ERROR(Verify(*module_));
     return std::move(module_);
   }

@@ -14,10 +14,12 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/late_operands.h"
 #include "workloads/hlo/io/text_attributes.h"
 #include "workloads/hlo/io/text_cursor.h"
 #include "workloads/hlo/io/text_structures.h"
 #include "workloads/hlo/io/text_values.h"
+#include "workloads/hlo/rules/op_rules.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -43,6 +45,7 @@ class TextParser {
     if (scheduled_) {
       for (Computation* c : ControlComputations(module)) c->set_schedule(c->instructions());
     }
+    JoinLateOperands(module);
     RETURN_IF_ERROR(Verify(module));
     return std::move(parsed_);
   }
@@ -252,7 +255,7 @@ class TextParser {
   absl::StatusOr<Instruction*> ParseOperation(Computation* computation, size_t begin,
                                               std::optional<Shape> shape, std::string_view name) {
     ASSIGN_OR_RETURN(const OpcodeInText opcode, ParseOpcode());
-    if (!shape && NeedsShape(opcode.opcode)) {
+    if (!shape && RulesOf(opcode.opcode).states_shape) {
       return text_.ErrorAt(begin, fmt::format("the shape of {} must be written: its operands do "
                                               "not imply it",
                                               OpcodeName(opcode.opcode)));
@@ -301,37 +304,6 @@ class TextParser {
     instruction->set_attrs(std::move(attributes.proto));
     if (implied) RETURN_IF_ERROR(SetImpliedShape(*instruction, begin));
     return instruction;
-  }
-
-  // Returns whether a text must write the shape of such an operation: it has no operands, or they
-  // leave more than the element type open.
-  static bool NeedsShape(Opcode opcode) {
-    switch (opcode) {
-      case Opcode::kAsyncDone:
-      case Opcode::kAsyncStart:
-      case Opcode::kAsyncUpdate:
-      case Opcode::kBitcast:
-      case Opcode::kBitcastConvert:
-      case Opcode::kBroadcast:
-      case Opcode::kConstant:
-      case Opcode::kConvert:
-      case Opcode::kCustomCall:
-      case Opcode::kFusion:
-      case Opcode::kInfeed:
-      case Opcode::kIota:
-      case Opcode::kParameter:
-      case Opcode::kRecv:
-      case Opcode::kReshape:
-      case Opcode::kRng:
-      case Opcode::kRngBitGenerator:
-      case Opcode::kRngGetAndUpdateState:
-      case Opcode::kScan:
-      case Opcode::kSend:
-      case Opcode::kStochasticConvert:
-        return true;
-      default:
-        return false;
-    }
   }
 
   // Gives an instruction the shape that its operands, attributes and callees imply; as first guess

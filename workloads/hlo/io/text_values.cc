@@ -49,6 +49,12 @@ absl::Status ParseLayout(TextCursor& text, pb::LayoutProto& layout) {
         } while (text.Peek() == '(');
         continue;
       }
+      if (text.Take("L(")) {
+        ASSIGN_OR_RETURN(const int64_t elements, text.Integer());
+        layout.set_tail_padding_alignment_in_elements(elements);
+        RETURN_IF_ERROR(text.Expect(")"));
+        continue;
+      }
       const bool space = text.Take("S");
       if (!space && !text.Take("E")) return text.Error("this part of a layout is not known");
       RETURN_IF_ERROR(text.Expect("("));

@@ -56,7 +56,7 @@ CostResult MovesOperand(const Instruction& i, const CalleeCosts&) {
   return Moves(i.operand(0)->shape().ByteSize());
 }
 
-constexpr bool kArrays = true, kAny = false;
+constexpr bool kArrays = true, kAny = false, kStated = true;
 
 struct OpRow {
   Opcode opcode;
@@ -79,11 +79,11 @@ const OpRow kOpRows[] = {
     {Opcode::kAllReduceStart, {shape_rules::AllReduceStart, kAny, cost_rules::AllReduce}},
     {Opcode::kAllToAll, {shape_rules::AllToAll, kAny, FullBytes}},
     {Opcode::kAsyncDone, {shape_rules::DoneOfSecond, kAny, Free}},
-    {Opcode::kAsyncStart, {shape_rules::AsyncStart, kAny, cost_rules::SumOfCalled}},
-    {Opcode::kAsyncUpdate, {shape_rules::AsyncUpdate, kAny, Free}},
-    {Opcode::kBitcast, {shape_rules::Bitcast, kAny, Free}},
-    {Opcode::kBitcastConvert, {shape_rules::BitcastConvert, kArrays, FullBytes}},
-    {Opcode::kBroadcast, {shape_rules::Broadcast, kArrays, FullBytes}},
+    {Opcode::kAsyncStart, {shape_rules::AsyncStart, kAny, cost_rules::SumOfCalled, kStated}},
+    {Opcode::kAsyncUpdate, {shape_rules::AsyncUpdate, kAny, Free, kStated}},
+    {Opcode::kBitcast, {shape_rules::Bitcast, kAny, Free, kStated}},
+    {Opcode::kBitcastConvert, {shape_rules::BitcastConvert, kArrays, FullBytes, kStated}},
+    {Opcode::kBroadcast, {shape_rules::Broadcast, kArrays, FullBytes, kStated}},
     {Opcode::kCall, {Callee, kAny, cost_rules::SumOfCalled}},
     {Opcode::kCholesky, {shape_rules::Cholesky, kArrays, cost_rules::Cholesky}},
     {Opcode::kCollectiveBroadcast, {shape_rules::SameAsOperands, kAny, FullBytes}},
@@ -94,12 +94,12 @@ const OpRow kOpRows[] = {
      {shape_rules::CollectivePermuteStart, kAny, cost_rules::CollectiveStart}},
     {Opcode::kConcatenate, {shape_rules::Concatenate, kArrays, FullBytes}},
     {Opcode::kConditional, {Own, kAny, cost_rules::Conditional}},
-    {Opcode::kConstant, {Constant, kAny, Free}},
+    {Opcode::kConstant, {Constant, kAny, Free, kStated}},
     {Opcode::kConvolution, {shape_rules::Convolution, kArrays, cost_rules::Convolution}},
     {Opcode::kCopy, {First, kAny, FullBytes}},
     {Opcode::kCopyDone, {shape_rules::CopyDone, kAny, Free}},
     {Opcode::kCopyStart, {shape_rules::CopyStart, kAny, MovesOperand}},
-    {Opcode::kCustomCall, {Own, kAny, cost_rules::CustomCall}},
+    {Opcode::kCustomCall, {Own, kAny, cost_rules::CustomCall, kStated}},
     {Opcode::kDomain, {First, kAny, Free}},
     {Opcode::kDot, {shape_rules::Dot, kArrays, cost_rules::Dot}},
     {Opcode::kDynamicSlice, {shape_rules::DynamicSlice, kArrays, MovesResult}},
@@ -109,33 +109,33 @@ const OpRow kOpRows[] = {
     {Opcode::kGather, {shape_rules::Gather, kArrays, cost_rules::Gather}},
     {Opcode::kGetDimensionSize, {shape_rules::GetDimensionSize, kArrays, Free}},
     {Opcode::kGetTupleElement, {TupleElement, kAny, Free}},
-    {Opcode::kInfeed, {shape_rules::Infeed, kAny, cost_rules::Infeed}},
-    {Opcode::kIota, {shape_rules::Iota, kAny, FullBytes}},
+    {Opcode::kInfeed, {shape_rules::Infeed, kAny, cost_rules::Infeed, kStated}},
+    {Opcode::kIota, {shape_rules::Iota, kAny, FullBytes, kStated}},
     {Opcode::kMap, {shape_rules::Map, kArrays, cost_rules::Map}},
     {Opcode::kOptBarrier, {First, kAny, Free}},
     {Opcode::kOutfeed, {shape_rules::Outfeed, kAny, cost_rules::Outfeed}},
     {Opcode::kPad, {shape_rules::Pad, kArrays, FullBytes}},
-    {Opcode::kParameter, {Own, kAny, Free}},
+    {Opcode::kParameter, {Own, kAny, Free, kStated}},
     {Opcode::kPartitionId, {DeviceNumber, kAny, Free}},
     {Opcode::kRaggedAllToAll, {shape_rules::RaggedAllToAll, kArrays, cost_rules::RaggedAllToAll}},
     {Opcode::kRaggedDot, {shape_rules::RaggedDot, kArrays, cost_rules::RaggedDot}},
-    {Opcode::kRecv, {shape_rules::Recv, kAny, cost_rules::Recv}},
+    {Opcode::kRecv, {shape_rules::Recv, kAny, cost_rules::Recv, kStated}},
     {Opcode::kRecvDone, {shape_rules::RecvDone, kAny, Free}},
     {Opcode::kReduce, {shape_rules::Reduce, kArrays, cost_rules::Reduce}},
     {Opcode::kReduceScatter, {shape_rules::ReduceScatter, kAny, cost_rules::ReduceScatter}},
     {Opcode::kReduceWindow, {shape_rules::ReduceWindow, kArrays, cost_rules::ReduceWindow}},
     {Opcode::kReplicaId, {DeviceNumber, kAny, Free}},
-    {Opcode::kReshape, {shape_rules::Reshape, kArrays, FullBytes}},
+    {Opcode::kReshape, {shape_rules::Reshape, kArrays, FullBytes, kStated}},
     {Opcode::kReverse, {shape_rules::Reverse, kArrays, FullBytes}},
-    {Opcode::kRng, {shape_rules::Rng, kArrays, cost_rules::Rng}},
+    {Opcode::kRng, {shape_rules::Rng, kArrays, cost_rules::Rng, kStated}},
     {Opcode::kRngBitGenerator,
-     {shape_rules::RngBitGenerator, kArrays, cost_rules::RngBitGenerator}},
-    {Opcode::kRngGetAndUpdateState, {shape_rules::RngState, kAny, cost_rules::RngState}},
+     {shape_rules::RngBitGenerator, kArrays, cost_rules::RngBitGenerator, kStated}},
+    {Opcode::kRngGetAndUpdateState, {shape_rules::RngState, kAny, cost_rules::RngState, kStated}},
     {Opcode::kScaledDot, {shape_rules::ScaledDot, kArrays, cost_rules::ScaledDot}},
     {Opcode::kScatter, {shape_rules::Scatter, kArrays, cost_rules::Scatter}},
     {Opcode::kSelectAndScatter,
      {shape_rules::SelectAndScatter, kArrays, cost_rules::SelectAndScatter}},
-    {Opcode::kSend, {shape_rules::Send, kAny, cost_rules::Send}},
+    {Opcode::kSend, {shape_rules::Send, kAny, cost_rules::Send, kStated}},
     {Opcode::kSendDone, {shape_rules::SendDone, kAny, Free}},
     {Opcode::kSetDimensionSize, {shape_rules::SetDimensionSize, kArrays, Free}},
     {Opcode::kSlice, {shape_rules::Slice, kArrays, MovesResult}},
@@ -153,11 +153,13 @@ const OpRow kOpRows[] = {
 const OpRules& RulesOf(Opcode opcode) {
   static const auto* const rules = [] {
     auto* table = new std::array<OpRules, kNumOpcodes>();
-    table->fill({Own, kAny, nullptr});
+    table->fill({Own, kAny, nullptr, kStated});
     for (const OpRow& row : kOpRows) (*table)[static_cast<size_t>(row.opcode)] = row.rules;
     for (int o = 0; o < kNumOpcodes; ++o) {
       if (!IsElementwise(static_cast<Opcode>(o))) continue;
-      (*table)[o] = {shape_rules::Elementwise, kArrays, cost_rules::Elementwise};
+      const bool converts = static_cast<Opcode>(o) == Opcode::kConvert ||
+                            static_cast<Opcode>(o) == Opcode::kStochasticConvert;
+      (*table)[o] = {shape_rules::Elementwise, kArrays, cost_rules::Elementwise, converts};
     }
     return table;
   }();

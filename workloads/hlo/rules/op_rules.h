@@ -16,6 +16,8 @@ struct OpRules {
   shape_rules::Rule* shape = nullptr;
   bool arrays = false;               // every operand must be an array
   cost_rules::Rule* cost = nullptr;  // nullptr: there is no rule
+  // Operands, attributes and callees leave more than the element type of the result open.
+  bool states_shape = false;
 };
 
 const OpRules& RulesOf(Opcode opcode);
