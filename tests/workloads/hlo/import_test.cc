@@ -230,5 +230,23 @@ TEST(ImportTest, DeeplyNestedInputIsRefused) {
   EXPECT_THAT(Error(module.SerializeAsString()), StartsWith("w.pb: "));
 }
 
+// A module in the compiler's layouts that only moves data has no settings of kernels; one with kernels
+// and without settings is not the compiler's.
+TEST(ImportTest, TiledModulesThatOnlyMoveDataAreCompiled) {
+  const std::string head =
+      "HloModule m, is_scheduled=true\n\nENTRY %main {\n"
+      "  %p = f32[8,128]{1,0:T(8,128)} parameter(0)\n";
+  const auto copy = Import(
+      head + "  %s = (f32[8,128]{1,0:T(8,128)S(5)}, f32[8,128]{1,0:T(8,128)}, u32[]{:S(2)}) "
+             "copy-start(%p)\n  ROOT %d = f32[8,128]{1,0:T(8,128)S(5)} copy-done(%s)\n}\n",
+      "m");
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(copy->compiled);
+  const auto kernel =
+      Import(head + "  ROOT %n = f32[8,128]{1,0:T(8,128)} negate(%p)\n}\n", "m");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_FALSE(kernel->compiled);
+}
+
 }  // namespace
 }  // namespace tpusim::hlo

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "workloads/hlo/ir/opcode.h"
+
 namespace tpusim::hlo {
 namespace {
 
@@ -47,16 +49,15 @@ OtherTarget CompiledForOther(const Module& module) {
 
 bool IsCompiled(const Module& module) {
   if (module.entry() == nullptr || module.entry()->schedule().empty()) return false;
-  // Only layouts of TPUs have tiles; a copy to the host has neither a kernel nor a config.
-  const auto emitted = [](const Instruction* i) {
-    return i->attrs().backend_config().find("\"flag_configs\"") != std::string::npos ||
-           !i->shape().layout.tiles.empty();
-  };
+  bool tiled = false, has_kernels = false;
   for (const Computation* computation : module.computations()) {
-    const std::vector<Instruction*> all = computation->instructions();
-    if (std::any_of(all.begin(), all.end(), emitted)) return true;
+    for (const Instruction* i : computation->instructions()) {
+      if (i->attrs().backend_config().find("\"flag_configs\"") != std::string::npos) return true;
+      tiled |= !i->shape().layout.tiles.empty();
+      has_kernels |= RunsAsKernel(i->opcode()) || IsElementwise(i->opcode());
+    }
   }
-  return false;
+  return tiled && !has_kernels;
 }
 
 // Read without a parser of JSON: every instruction is asked, and few say anything.

@@ -16,7 +16,8 @@
 namespace tpusim::hlo {
 
 // Known by its order and by the settings (`flag_configs`) that the compiler leaves on what it has
-// emitted, or by layouts with tiles.
+// emitted. A module that only moves data (a copy to the host) has no settings: it is known by layouts
+// with tiles.
 bool IsCompiled(const Module& module);
 
 // What XLA has compiled for processors that are no TPUs has fusions, layouts and calls of libraries
