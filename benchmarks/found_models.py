@@ -390,7 +390,7 @@ def row_of(name: str, binary: str, folder: pathlib.Path, seconds: float) -> dict
 
 
 COLUMNS = (
-    *("model", "slice", "own ms", "found ms", "shorter", "may be shorter yet"),
+    *("model", "slice", "own ms", "found ms", "shorter", "not ruled out"),
     *("peak GiB", "choices", "simulated", "seconds"),
 )
 
@@ -403,7 +403,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['own_ms']:,.2f}",
         f"{row['found_ms']:,.2f}",
         f"{row['shorter']:.1%}",
-        f"{row['gap']:.1%}" if row["gap"] else "no",
+        f"{row['gap']:.1%}" if row["gap"] else "nothing",
         f"{row['own_peak_gib']:.1f} -> {row['found_peak_gib']:.1f}",
         f"{row['choices']:,}",
         f"{row['simulated']:,}",
