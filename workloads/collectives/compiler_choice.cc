@@ -39,8 +39,8 @@ std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table
   }
   if (!query.whole_axes) {
     return fmt::format(
-        "{}the TPU compiler's choice is not known for groups that are parts of axes, or no box; "
-        "taken as if they were the axes of a slice",
+        "{}the TPU compiler's choice is not known for groups that span part of an axis or form no "
+        "box; such a group is treated as a slice of its own",
         kAbout);
   }
   return "";

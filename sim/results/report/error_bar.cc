@@ -31,11 +31,11 @@ const std::vector<ErrorRow>& ErrorRows() {
   return *rows;
 }
 
-// Returns the words for a step of this kind in a sentence.
-std::string_view StepOf(std::string_view kind) {
-  if (kind == "training") return "train step";
-  if (kind == "inference") return "inference step";
-  return kind == "matmul" ? "matrix product" : "collective";
+// Returns the words for a step of this kind, with their article.
+std::string_view NounOf(std::string_view kind) {
+  if (kind == "training") return "a train step";
+  if (kind == "inference") return "an inference step";
+  return kind == "matmul" ? "a matmul" : "a collective";
 }
 
 }  // namespace
@@ -77,8 +77,8 @@ ErrorBar ErrorBarOf(const configs::Config& config, const Report& report) {
     }
   }
   if (bar.rows == 0) {
-    bar.text = fmt::format("no: of {} there is no measured {} that nothing was fitted to", bar.chip,
-                           StepOf(bar.kind));
+    bar.text = fmt::format("no: there is no independent measurement of {} on {}",
+                           NounOf(bar.kind), bar.chip);
     return bar;
   }
   bar.mean = sum / static_cast<double>(bar.rows);

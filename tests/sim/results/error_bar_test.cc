@@ -82,7 +82,7 @@ TEST(ErrorBarTest, SaysWhyThereIsNone) {
   EXPECT_EQ(text("v5e-4x2"), "no: nobody measured this kind of program");
   r.ops = {Op("fusion", 1, "transpose(f)")};
   EXPECT_EQ(text("v7x-2x2x1"),
-            "no: of v7x there is no measured train step that nothing was fitted to");
+            "no: there is no independent measurement of a train step on v7x");
   EXPECT_EQ(text("v5e-4x2", {"chip.clock_hz=2x"}), "no: parameters of the chip are set");
 }
 

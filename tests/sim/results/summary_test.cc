@@ -25,7 +25,7 @@ TEST(SummaryTest, Golden) {
             R"(workload       f on toy-2x1: 2 chips, 2 devices, 2 partitions
 device order   partition i on device i
 step time      100.0 us   MFU 60.0%   HFU 60.0%   6.001 GFLOP per device
-validated      no: of toy there is no measured inference step that nothing was fitted to
+validated      no: there is no independent measurement of an inference step on toy
 lower bounds   compute 60.00 us, hbm 30.00 us, ici 50.00 us
 bound by       compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)
 compute        78.00 us busy (78.0%): MXU 70.00 us, VPU 8.000 us

@@ -151,11 +151,11 @@ CLI::Option* AddRepeated(CLI::App& app, const std::string& name, std::vector<std
 
 void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
   app.add_option("workload", workload,
-                 "What tpusim.export wrote, any HLO proto, or HLO text; - is stdin")
+                 "A file of tpusim.export, an HLO proto, or HLO text; - is stdin")
       ->type_name("WORKLOAD.pb")
       ->required();
   app.add_option("-c,--config", config,
-                 "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
+                 "Slice, such as v5e-4x2, or a JSON file (default: the workload's)")
       ->type_name("CONFIG");
 }
 
@@ -163,104 +163,104 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--set", flags.overrides, "PARAMETER=VALUE",
               "Override a parameter; `tpusim configs CHIP` lists their names");
   app.add_option("--xla-flags", flags.xla_flags,
-                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
-                 "--compiler` names; others are named in a warning")
+                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS; `tpusim configs CHIP "
+                 "--compiler` lists those that are modelled, others give a warning")
       ->type_name("\"--xla_...=VALUE ...\"");
   AddRepeated(app, "--trip-count", flags.trip_counts, "LOOP=N",
-              "How often a loop runs whose trip count is data; LOOP may be a glob")
+              "Trip count of a loop that depends on data; LOOP may be a glob")
       ->check(Is(ParseTripCount, "LOOP=N, such as 'while.3=10' or '*=4'"));
   AddRepeated(app, "--kernel-cost", flags.kernel_costs, "NAME=[FLOPS,BYTES][,TIME]",
-              "What one call of an opaque kernel (custom call) costs, or how long it takes "
-              "(12.5us); NAME may be a glob")
+              "Cost of one call of an opaque kernel (custom call), or its time (12.5us); NAME "
+              "may be a glob")
       ->check(Is(ParseKernelCost,
                  "NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, FLOPS and BYTES whole "
                  "numbers up to 9e18, such as 'flash*=2.2e9,1.6e7' or 'flash*=12.5us'"));
   AddRepeated(app, "--branch", flags.branches, "NAME=K|longest",
-              "Which branch a conditional takes whose predicate is data (default: the longest); "
-              "NAME may be a glob")
+              "Branch taken by a conditional that depends on data (default: the longest); NAME "
+              "may be a glob")
       ->check(Is(ParseBranch, "NAME=k or NAME=longest, such as 'conditional.3=1'"));
   AddRepeated(app, "--ragged", flags.ragged, "NAME=S0,S1,...|uniform",
-              "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
-              "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
+              "Rows per group of a ragged dot, or per receiver of a ragged all-to-all; with a "
+              "decimal point, shares of all rows (default: equal); NAME may be a glob")
       ->check(Is(passes::ParseRaggedOverride,
                  "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
                  "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
   app.add_option("--kernel-time", flags.kernel_time,
-                 "Of a module that the TPU compiler wrote: how long its kernels take, as the "
-                 "machine has it, or as the compiler estimates")
+                 "Kernel times of a module that the TPU compiler wrote: simulated, or as the "
+                 "compiler estimated them")
       ->type_name("machine|compiler")
       ->check(CLI::IsMember({"machine", "compiler"}));
   app.add_flag("--donate", flags.donate,
-               "As if the caller donated all arguments: results of their shapes take their place");
+               "Donate all arguments: results of equal shape reuse their buffers");
   app.add_option("--passes", flags.passes,
-                 "The passes of the compiler that run, in this order, with options and groups that "
-                 "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
-                 "those of the default that do not; `tpusim opt --help` lists all")
+                 "Compiler passes to run, in this order, with options and repeated groups: "
+                 "simplify,fixpoint(layout,simplify),fuse,schedule. -NAME is the default "
+                 "pipeline without NAME; `tpusim opt --help` lists all passes")
       ->type_name("PASS{OPTION=VALUE},...")
       ->check(IsTakenBy(passes::ParsePipeline));
   app.add_flag("!--no-verify-passes", flags.verify_passes,
                "Do not check the module after every pass that changes it");
   app.add_flag("--pass-timings", flags.pass_timings,
-               "Say on stderr how long passes took and what they changed");
+               "Print the time and the changes of each pass on stderr");
 }
 
 void AddPlacementFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--device-order", flags.device_order,
-                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
+                 "Device of each partition: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
       ->type_name("ids|0,1,...");
   AddRepeated(app, "--algorithm", flags.algorithms, "[KIND=]ALGORITHM",
-              "How collectives are done: as the TPU compiler would, axis by axis where that is not "
-              "known (compiler, the default), the fastest of all ways (best), or one by name, for "
-              "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
+              "Algorithm of collectives: the TPU compiler's choice where it is known, else axis "
+              "by axis (compiler, the default), the fastest (best), or one by name; for all "
+              "collectives or one KIND (all-reduce, all-gather, reduce-scatter, all-to-all)")
       ->check(IsTakenBy(collectives::ParseAlgorithmOverride));
 }
 
 void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--cost", flags.costs, "NAME=TIME[,LATENCY]",
-              "What if this kernel, collective or transfer took so long (40us), behind a latency "
-              "that uses nothing? Passes that ask for its cost hear this; NAME may be a glob, "
-              "the first that matches counts")
+              "Time of a kernel, collective or transfer (40us) for passes that ask for its "
+              "cost, with a latency in front that uses no resource; NAME may be a glob, the "
+              "first match counts")
       ->check(Is(ParseCost, "NAME=TIME or NAME=TIME,LATENCY, such as 'all-gather*=12.5us,1us'"));
 }
 
 void AddExplainFlag(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--explain", flags.explain, "PASS",
-              "Also print why this pass decided as it did");
+              "Also print the decisions of this pass, with their reasons");
 }
 
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   AddPassFlags(app, flags);
   app.add_flag("--recompile", flags.recompile,
-               "Let the compiler know speeds that --set changes; otherwise the program is the one "
-               "for the chip as it is, and only the machine that runs it is faster or slower");
+               "Compile for the speeds that --set states; otherwise the program is compiled for "
+               "the chip as it is and runs on the changed machine");
   app.add_option("--mesh", flags.mesh,
-                 "As if the program's mesh had these axes: its shardings go by their names")
+                 "Replace the program's mesh; its shardings refer to axes by name")
       ->type_name("NAME=SIZE,...")
       ->check(IsTakenBy(sharding::ParseStatedMesh));
   AddRepeated(app, "--shard", flags.arguments, "ARGUMENT=P('x', None)",
-              "As if this argument of the program were sharded so (a name such as \"params['w']\"; "
-              "* stands for any text)")
+              "Replace the sharding of an argument (a name such as \"params['w']\"; * stands "
+              "for any text)")
       ->check(IsTakenBy(sharding::ParseStatedConstraint));
   AddRepeated(app, "--constrain", flags.constraints, "VALUE=P('x', None)",
-              "As if the program had a with_sharding_constraint on this value (a name that "
-              "`tpusim compile --emit sharded` shows, several, or a glob; a name of "
-              "checkpoint_name; the end of a path of scopes)")
+              "Add a with_sharding_constraint on a value: a name that `tpusim compile --emit "
+              "sharded` shows, several names, or a glob; a name of checkpoint_name; or the end "
+              "of a path of scopes")
       ->check(IsTakenBy(sharding::ParseStatedConstraint));
   AddRepeated(app, "--remat", flags.remat, "NAME=saved|offloaded|recomputed",
-              "As if jax.checkpoint had this policy on values of that name (checkpoint_name): of a "
-              "program that computes them again in its backward pass; * stands for any text, the "
-              "first that fits counts; `tpusim compile --emit names` lists names")
+              "Rematerialisation policy of the values with this checkpoint_name, in a program "
+              "that recomputes them in its backward pass; * stands for any text, the first "
+              "match counts; `tpusim compile --emit names` lists names")
       ->check(IsTakenBy(remat::ParseStatedPolicy));
   AddRepeated(app, "--donate-argument", flags.donated, "ARGUMENT",
-              "As if the caller donated this argument: the first result of its type and sharding "
-              "takes its place; * stands for any text");
+              "Donate this argument: the first result of equal type and sharding reuses its "
+              "buffer; * stands for any text");
   AddRepeated(app, "--keep-argument", flags.kept, "ARGUMENT",
-              "As if the caller did not donate this argument; * stands for any text")
+              "Do not donate this argument; * stands for any text")
       ->excludes("--donate");
   AddPlacementFlags(app, flags);
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
-  app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
+  app.add_flag("-v,--verbose", flags.verbose, "Print progress on stderr")->excludes(quiet);
 }
 
 std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags) {
@@ -307,27 +307,28 @@ void AddTo(configs::Digest& digest, const MachineFlags& flags) {
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option(
          "--fold", flags.fold,
-         "Simulate one of all devices that do the same (on), every one (off), or one of all that "
-         "are the same and have the same in their groups (approximate); auto (default): on, unless "
-         "that takes too long (--exact-under), and then off by no more than the summary says")
+         "Devices to simulate: one of each class that behaves exactly alike (on), all (off), or "
+         "one of each class with equal devices and groups (approximate); auto (default): on, "
+         "unless that takes too long (--exact-under), then approximate, with an error bound in "
+         "the summary")
       ->type_name("auto|on|off|approximate")
       ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,
-                 "Move time over steps of kernels and passes of loops that repeat (default), or "
-                 "execute every one")
+                 "Skip grid steps of kernels and iterations of loops that repeat (kernel, "
+                 "default), or execute each (tile)")
       ->type_name("kernel|tile")
       ->check(CLI::IsMember({"kernel", "tile"}));
   AddRepeated(app, "--slow", flags.slow, "chip=N:SHARE",
-              "A straggler: the clock of a chip runs at this share, such as chip=3:0.8");
+              "Straggler: the clock of a chip runs at this share, such as chip=3:0.8");
   AddRepeated(app, "--link", flags.links, "N:DIR=SHARE",
-              "A degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
+              "Degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
   app.add_option("--exact-under", flags.exact_under,
-                 "With --fold auto, simulate all devices that differ where that is predicted to "
-                 "take at most so many events (default: 2000000, a second)")
+                 "With --fold auto: largest predicted number of events for which all classes "
+                 "are simulated exactly (default: 2000000, a second)")
       ->type_name("N")
       ->check(IsWholeFrom(0));
   app.add_option("--max-events", flags.max_events,
-                 "Give up after so many simulated instructions (default: 1000000000, minutes)")
+                 "Stop after this many simulated instructions (default: 1000000000, minutes)")
       ->type_name("N")
       ->check(IsWholeFrom(1));
 }

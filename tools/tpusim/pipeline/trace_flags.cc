@@ -185,42 +185,42 @@ void AddRollupFlags(CLI::App& app, RollupFlags& flags) {
   std::vector<std::string> names;
   for (const results::RollupBy by : results::kRollups) names.emplace_back(results::RollupName(by));
   app.add_option("--by", flags.by,
-                 "What the time of the step is told by; layers that are unrolled are one row")
+                 "Table of the step's time, by this; unrolled layers share a row")
       ->type_name("scope|op|source|category|xprof|collective|path")
       ->check(CLI::IsMember(names));
-  app.add_option("--top", flags.top, "How many rows tables have (default: what one screen has)")
+  app.add_option("--top", flags.top, "Rows of tables (default: as many as fit one screen)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
 }
 
 void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
   app.add_option("--html", flags.html,
-                 "Write a page to be opened in a browser: timeline, roofline, memory, links, ...")
+                 "Write a page for a browser: timeline, roofline, memory, links, ...")
       ->type_name("FILE");
   app.add_option("--xplane", flags.xplane,
-                 "Write a profile into a folder that XProf and TensorBoard show")
+                 "Write a profile for XProf and TensorBoard into a folder")
       ->type_name("DIR");
   CLI::Option* trace =
       app.add_option("--trace", flags.trace, "Write a Perfetto trace")->type_name("FILE");
   app.add_option("--trace-chips", flags.chips,
-                 "Chips in the trace: 'all', 0,3 or 'distinct', one per distinct program (default: "
-                 "those if they are up to 4, else the first)")
+                 "Chips in the trace: 'all', 0,3 or 'distinct', one per distinct program "
+                 "(default: distinct if those are at most 4, else the first)")
       ->type_name("all|distinct|0,3")
       ->check(CLI::Validator(CheckChips, ""));
   app.add_option("--trace-detail", flags.detail,
-                 "'ops', or 'blocks', the grid steps of kernels and transfers on links, too "
-                 "(default: blocks of up to 16 devices)")
+                 "'ops', or 'blocks', which adds grid steps of kernels and transfers on links "
+                 "(default: blocks up to 16 devices)")
       ->type_name("ops|blocks")
       ->check(CLI::IsMember({std::string(kOps), std::string(kBlocks)}));
   app.add_option("--trace-blocks", flags.blocks,
-                 "Spans that the trace has of the grid steps of an operation, per track; more are "
-                 "merged with their neighbours ('all' or 0: never)")
+                 "Most spans for the grid steps of an operation, per track; neighbours are "
+                 "merged beyond that ('all' or 0: never)")
       ->type_name("N")
       ->capture_default_str()
       ->needs(trace)
       ->check(CLI::Validator(CheckBlocks, ""));
   app.add_option("--trace-totals", flags.totals,
-                 "Write what a reader of the trace must find, as JSON")
+                 "Write the totals that a reader of the trace must find, as JSON")
       ->type_name("FILE")
       ->needs(trace);
   app.callback([&flags] {

@@ -96,7 +96,7 @@ std::string RootOf(const std::string& argument) {
 // Looks up the specs of an argument. A leaf without a spec, or a spec without a leaf, says that the
 // argument is another tree than that of the program.
 constexpr std::string_view kShardings = R"(def shardings(name, argument):
-    """Of an argument of the step, by its name: a spec for every leaf, a leaf for every spec."""
+    """Returns the shardings of one argument of the step, one for each of its leaves."""
     names = [n for n in specs if re.fullmatch(re.escape(name) + r"([.\[].*)?", n)]
     left, leaves = set(names), []
 

@@ -273,10 +273,10 @@ Command AddAdvise(CLI::App& parent) {
   auto flags = std::make_shared<AdviseFlags>();
   CLI::App* app = parent.add_subcommand(
       "advise",
-      "What would make a step shorter, or fit: simulates it with other device orders, slices, "
-      "algorithms, compiler passes, memories, and with every part of the chip twice as fast");
+      "Find what makes a step shorter, or fit: simulate it with other meshes, device orders, "
+      "slices, algorithms and compiler passes, and with each part of the chip twice as fast");
   AddWorkloadFlags(*app, flags->workload, flags->config);
-  app->add_option("--top", flags->top, "How many rows tables have")
+  app->add_option("--top", flags->top, "Rows of tables")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();

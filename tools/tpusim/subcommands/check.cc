@@ -371,12 +371,12 @@ void AddParsed(CLI::App& app, const std::string& name, const std::string& type,
 Command AddCheck(CLI::App& parent) {
   auto flags = std::make_shared<CheckFlags>();
   CLI::App* app = parent.add_subcommand(
-      "check", "Hold reports against limits and against a baseline; exit code 3 if one is broken");
+      "check", "Compare reports with limits and a baseline; exit code 3 if one is broken");
   app->add_option("reports", flags->reports,
-                  "What run --report or compare --report wrote; - is stdin")
+                  "Files of run --report or compare --report; - is stdin")
       ->type_name("REPORT.json...")
       ->required();
-  AddParsed(*app, "--max-step", "TIME", "The longest step that is allowed, such as 62ms",
+  AddParsed(*app, "--max-step", "TIME", "Longest allowed step, such as 62ms",
             [flags](const std::string& text) -> std::string {
               const auto time = configs::ParseQuantity(text, "ns");
               const bool fits = time && !time->factor && time->value > 0 && time->value < 1e15;
@@ -384,7 +384,7 @@ Command AddCheck(CLI::App& parent) {
               flags->most_time = FromSeconds(time->value * 1e-9);
               return "";
             });
-  AddParsed(*app, "--max-peak", "BYTES", "The highest peak of HBM, such as 14GiB",
+  AddParsed(*app, "--max-peak", "BYTES", "Highest allowed peak of HBM, such as 14GiB",
             [flags](const std::string& text) -> std::string {
               const auto size = configs::ParseQuantity(text, "bytes");
               const bool fits = size && !size->factor && size->value >= 1 && size->value < 1e18;
@@ -392,18 +392,18 @@ Command AddCheck(CLI::App& parent) {
               flags->most_memory = Bytes(std::llround(size->value));
               return "";
             });
-  AddParsed(*app, "--min-mfu", "SHARE", "The least utilization of the peak, such as 40%",
+  AddParsed(*app, "--min-mfu", "SHARE", "Least allowed MFU, such as 40%",
             [flags](const std::string& text) -> std::string {
               flags->least_mfu = ParseShare(text);
               return flags->least_mfu ? "" : "\"" + text + "\" is no share such as 40% or 0.4";
             });
   CLI::Option* baseline =
       app->add_option("--baseline", flags->baseline,
-                      "Reports, or a file of --write-baseline, in which every step must be: longer "
-                      "steps and higher peaks are broken limits")
+                      "Reports, or a file of --write-baseline, with every step: a longer step "
+                      "or a higher peak breaks a limit")
           ->type_name("OLD.json");
   AddParsed(*app, "--tolerance", "SHARE",
-            "By how much a step may be off its baseline (default: 0.5%)",
+            "Allowed difference from the baseline (default: 0.5%)",
             [flags](const std::string& text) -> std::string {
               const std::optional<double> share = ParseShare(text);
               if (share) flags->tolerance = *share;
@@ -411,14 +411,14 @@ Command AddCheck(CLI::App& parent) {
             });
   app->get_option("--tolerance")->needs(baseline);
   app->add_flag("--two-sided", flags->two_sided,
-                "Shorter steps and lower peaks than the tolerance allows are broken limits, too: "
-                "the baseline is out of date")
+                "A step shorter, or a peak lower, than the tolerance allows breaks a limit, "
+                "too: the baseline is out of date")
       ->needs(baseline);
   app->add_option("--write-baseline", flags->write_baseline,
-                  "Write the steps to compare others with, a line each")
+                  "Write the steps as a baseline, one per line")
       ->type_name("FILE");
   app->add_flag("--json", flags->json, "Print JSON");
-  CLI::Option* quiet = app->add_flag("-q,--quiet", flags->quiet, "Print what is broken only");
+  CLI::Option* quiet = app->add_flag("-q,--quiet", flags->quiet, "Print broken limits only");
   app->add_flag("-v,--verbose", flags->verbose, "Print all limits of many steps, too")
       ->excludes(quiet);
   AddExamples(

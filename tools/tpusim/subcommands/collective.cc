@@ -219,18 +219,18 @@ absl::Status Collective(const CollectiveFlags& flags) {
 Command AddCollective(CLI::App& parent) {
   auto flags = std::make_shared<CollectiveFlags>();
   CLI::App* app = parent.add_subcommand(
-      "collective", "How long one collective takes alone, such as all-reduce 64MiB v7x-2x2x4");
+      "collective", "Simulate one collective alone, such as all-reduce 64MiB v7x-2x2x4");
   app->add_option("kind", flags->kind,
                   "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute (to "
                   "the next member)")
       ->type_name("KIND")
       ->required();
   app->add_option("size", flags->size,
-                  "The whole array of a group, per device (of an all-to-all what one device has), "
-                  "such as 64MiB")
+                  "Bytes of the whole array of a group (all-to-all: of one device), such as "
+                  "64MiB")
       ->type_name("SIZE")
       ->required();
-  app->add_option("config", flags->config, "A slice, such as v5e-4x2")
+  app->add_option("config", flags->config, "Slice, such as v5e-4x2")
       ->type_name("CONFIG")
       ->required();
   app->add_option("--axes", flags->axes,
@@ -239,8 +239,7 @@ Command AddCollective(CLI::App& parent) {
       ->type_name("AXES");
   app->add_option(
          "--algorithm", flags->algorithm,
-         "As the TPU compiler would (compiler, the default), the fastest of all ways (best), "
-         "or one by name")
+         "The TPU compiler's choice (compiler, the default), the fastest (best), or one by name")
       ->type_name("ALGORITHM");
   app->add_option("--set", flags->overrides, "Override a parameter (tpusim configs CHIP)")
       ->type_name("PARAMETER=VALUE")

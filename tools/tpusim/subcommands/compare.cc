@@ -158,11 +158,13 @@ absl::Status Compare(const CompareFlags& flags) {
 
 Command AddCompare(CLI::App& parent) {
   auto flags = std::make_shared<CompareFlags>();
-  CLI::App* app = parent.add_subcommand("compare", "Put several workloads or slices side by side");
-  app->add_option("workloads", flags->workloads, "Two or more, or one with several --config")
+  CLI::App* app = parent.add_subcommand("compare", "Compare several workloads or slices side by "
+                                                   "side");
+  app->add_option("workloads", flags->workloads, "Two or more files, or one with several "
+                                                 "--config")
       ->type_name("WORKLOAD.pb...")
       ->required();
-  app->add_option("-c,--config", flags->configs, "A slice; repeat it to compare slices")
+  app->add_option("-c,--config", flags->configs, "Slice; repeat it to compare slices")
       ->type_name("CONFIG")
       ->allow_extra_args(false);
   CLI::Option* report =
@@ -170,7 +172,7 @@ Command AddCompare(CLI::App& parent) {
           ->type_name("FILE");
   app->add_flag("--json", flags->json, "Print all reports as JSON, instead of tables")
       ->excludes(report);
-  app->add_option("--html", flags->html, "Write a page to be opened in a browser")
+  app->add_option("--html", flags->html, "Write a page for a browser")
       ->type_name("FILE");
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);

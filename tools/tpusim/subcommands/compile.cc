@@ -223,8 +223,8 @@ Command AddCompile(CLI::App& parent) {
           ""));
   CLI::Option* output =
       app->add_option("-o,--output", flags->output,
-                      "Write it here instead of printing it; partitioned and executable to FILE.pb "
-                      "write an HloModuleProto")
+                      "Write to this file instead of stdout; stages partitioned and executable "
+                      "write an HloModuleProto to FILE.pb")
           ->type_name("FILE");
   CLI::Option* after =
       app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
@@ -234,13 +234,14 @@ Command AddCompile(CLI::App& parent) {
   CLI::Option* json =
       app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
   app->add_option("--dump", flags->dump,
-                  "Write every stage, what all passes decided, kernels, memory plan and streams "
-                  "into this folder, a file each, instead of printing one; it is made, or is empty")
+                  "Write every stage, the decisions of all passes, kernels, memory plan and "
+                  "streams into this folder, a file each, instead of printing one; the folder "
+                  "is new or empty")
       ->type_name("DIR")
       ->excludes(emit, output, after, json, app->get_option("--explain"));
   app->add_flag("--print-large-constants", flags->large_constants,
-                "Write out constants of many elements, instead of {...}: so can tpusim opt read "
-                "the text");
+                "Print all elements of large constants instead of {...}, so that tpusim opt can "
+                "read the text");
   AddProgramFlags(*app, flags->program);
   AddExamples(*app,
               {{"tpusim compile step.pb --emit partitioned", "what one device executes"},

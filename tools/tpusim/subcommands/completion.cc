@@ -194,7 +194,7 @@ Command AddCompletion(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("completion", "Print a script of completions for a shell");
   AddExamples(*app, {{"eval \"$(tpusim completion bash)\"", "in ~/.bashrc; of zsh in ~/.zshrc"},
                      {"tpusim completion fish | source", "in config.fish"}});
-  app->add_option("shell", *shell, "Of this shell")
+  app->add_option("shell", *shell, "Shell")
       ->type_name("bash|zsh|fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));

@@ -353,9 +353,10 @@ Command AddConfigs(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("configs", "List chips, slices and parameters");
   CLI::Option* name = app->add_option("name", flags->name, "A chip, such as v5e, or a chip file")
                           ->type_name("CHIP");
-  app->add_flag("-v,--verbose", flags->verbose, "With full sources and notes")->needs(name);
-  app->add_flag("--compiler", flags->compiler, "What the TPU compiler does on it")->needs(name);
-  app->add_flag("--json", flags->json, "Print JSON; of a chip with all parameters");
+  app->add_flag("-v,--verbose", flags->verbose, "Print full sources and notes")->needs(name);
+  app->add_flag("--compiler", flags->compiler, "Print the policy of the TPU compiler on this "
+                                               "chip")->needs(name);
+  app->add_flag("--json", flags->json, "Print JSON; for a chip, with all parameters");
   AddExamples(*app,
               {{"tpusim configs", "chips and slices"},
                {"tpusim configs v5e", "what a chip is made of, and where each figure is from"},

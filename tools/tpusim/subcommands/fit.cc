@@ -112,8 +112,8 @@ absl::Status Fit(const FitFlags& flags) {
 Command AddFit(CLI::App& parent) {
   auto flags = std::make_shared<FitFlags>();
   CLI::App* app = parent.add_subcommand(
-      "fit", "On which slices a program fits in memory: compiles, does not simulate");
-  app->add_option("workload", flags->workload, "What tpusim.export wrote")
+      "fit", "Find the slices on which a program fits in memory, by compiling it");
+  app->add_option("workload", flags->workload, "A file of tpusim.export")
       ->type_name("WORKLOAD.pb")
       ->required();
   app->add_option("--chip", flags->chips, "Only slices of this chip; may be repeated")
@@ -124,7 +124,7 @@ Command AddFit(CLI::App& parent) {
     throw CLI::ValidationError("fit", "the program is read from a file, not from stdin");
   });
   app->add_flag("--larger", flags->larger,
-                "All slices with devices enough (default: of each chip the smallest of them)");
+                "All slices with enough devices (default: the smallest of each chip)");
   app->add_flag("--json", flags->json, "Print JSON");
   AddProgramFlags(*app, flags->program);
   AddExamples(*app, {{"tpusim fit step.pb", "on every chip"},

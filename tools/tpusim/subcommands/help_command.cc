@@ -19,7 +19,7 @@ namespace tpusim::tools {
 Command AddHelp(CLI::App& parent) {
   auto name = std::make_shared<std::string>();
   CLI::App* app = parent.add_subcommand("help", "Print the help of tpusim, or of a command");
-  app->add_option("command", *name, "Of this one")
+  app->add_option("command", *name, "Command")
       ->type_name("COMMAND")
       ->check(CLI::Validator(
           [&parent](std::string& given) -> std::string {

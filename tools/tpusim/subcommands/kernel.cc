@@ -255,19 +255,19 @@ absl::Status PrintKernel(const KernelFlags& flags) {
 Command AddKernel(CLI::App& parent) {
   auto flags = std::make_shared<KernelFlags>();
   CLI::App* app =
-      parent.add_subcommand("kernel", "Where the time of one kernel goes, unit by unit");
+      parent.add_subcommand("kernel", "Explain the time of one kernel, unit by unit");
   AddWorkloadFlags(*app, flags->workload, flags->config);
   app->add_option("name", flags->name,
-                  "An operation of the compiled program, as reports name it; may be a glob")
+                  "Name of an operation of the compiled program, as in reports; may be a glob")
       ->type_name("NAME")
       ->required();
   app->add_flag("--json", flags->json, "Print JSON");
   app->add_flag("--body", flags->body,
-                "What the body of a Pallas kernel does in one call, and how often it does not say: "
-                "FLOPs, bytes, products, loops on data; NAME may be the kernel's name");
+                "Print the work of one call of a Pallas kernel: FLOPs, bytes, matmuls, and "
+                "loops that depend on data; NAME may be the kernel's name");
   AddProgramFlags(*app, flags->program);
   AddExamples(*app,
-              {{"tpusim kernel step.pb dot.3", "what bounds this product"},
+              {{"tpusim kernel step.pb dot.3", "what bounds this matmul"},
                {"tpusim kernel step.pb 'flash*' --body", "what these Pallas kernels do, by loops"},
                {"tpusim kernel step.pb 'pallas_call*' --json", "all of a kind, for programs"}});
   return {app, [flags] { return PrintKernel(*flags); }};

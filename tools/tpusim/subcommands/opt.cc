@@ -163,19 +163,20 @@ Command AddOpt(CLI::App& parent) {
   CLI::Option* module = app->add_option("module", flags->module, "HLO text or any HLO proto")
                             ->type_name("MODULE.hlo");
   app->add_flag("--list-annotations", flags->list_annotations,
-                "Print the attributes tpusim.* that stages write for later ones, and exit")
+                "Print the attributes tpusim.* that stages write for later stages, and exit")
       ->excludes(module);
   app->add_option("-c,--config", flags->config,
-                  "The slice, such as v5e-4x2, or a JSON file (default: the module's)")
+                  "Slice, such as v5e-4x2, or a JSON file (default: the module's)")
       ->type_name("CONFIG");
   CLI::Option* output =
-      app->add_option("-o,--output", flags->output, "Write the text here instead of printing it")
+      app->add_option("-o,--output", flags->output, "Write the text to this file instead of "
+                                                    "stdout")
           ->type_name("FILE");
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
   AddExplainFlag(*app, flags->program);
-  app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
+  app->add_flag("--json", flags->json, "Print JSON: the text, and the changes of passes")
       ->excludes(output);
   AddPassFlags(*app, flags->program);
   AddPlacementFlags(*app, flags->program);

@@ -33,7 +33,7 @@ Command AddPage(CLI::App& parent) {
   app->add_option("data", flags->data, "JSON of schema tpusim.page/1")
       ->type_name("DATA.json")
       ->required();
-  app->add_option("-o,--output", flags->output, "Write the page here")
+  app->add_option("-o,--output", flags->output, "File of the page")
       ->type_name("FILE")
       ->required();
   AddExamples(*app, {{"tpusim page batches.json -o batches.html", "tables and plots of your own"}});

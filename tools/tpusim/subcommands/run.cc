@@ -103,7 +103,7 @@ Command AddRun(CLI::App& parent) {
          "Print the report, instead of the summary")
       ->excludes(report);
   app->add_flag("--memory", flags->memory,
-                "Also print what HBM holds at its peak: by owner, scope and array");
+                "Also print the contents of HBM at its peak, by owner, scope and array");
   AddRollupFlags(*app, flags->rollup);
   AddExplainFlag(*app, flags->program);
   AddProgramFlags(*app, flags->program);

@@ -64,7 +64,7 @@ Command AddSchema(CLI::App& parent) {
   auto name = std::make_shared<std::string>();
   CLI::App* app =
       parent.add_subcommand("schema", "Print the JSON Schema of an output, or list them");
-  app->add_option("name", *name, "Which; without it all are listed")
+  app->add_option("name", *name, "Name of a schema (default: list all)")
       ->type_name("SCHEMA")
       ->check(CLI::Validator(
           [](std::string& given) -> std::string {

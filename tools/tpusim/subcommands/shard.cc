@@ -187,52 +187,51 @@ std::string IsAxes(const std::string& text) {
 Command AddShard(CLI::App& parent) {
   auto flags = std::make_shared<ShardFlags>();
   CLI::App* app = parent.add_subcommand(
-      "shard", "Find the mesh and the shardings with the shortest step, and how sure that is");
+      "shard", "Find the mesh and the shardings with the shortest step, with a lower bound");
   FindOptions& find = flags->find;
-  app->add_option("workload", find.workload, "What tpusim.export wrote, of any shardings")
+  app->add_option("workload", find.workload, "A file of tpusim.export, with any shardings")
       ->type_name("WORKLOAD.pb")
       ->required();
   app->add_option("-c,--config", flags->configs,
-                  "A slice, such as v5e-4x2, or a JSON file; repeat it to search several (default: "
-                  "the workload's)")
+                  "Slice, such as v5e-4x2, or a JSON file; repeat it to search several "
+                  "(default: the workload's)")
       ->type_name("CONFIG")
       ->allow_extra_args(false);
   app->add_option("--axes", flags->axes,
-                  "Names of the axes that meshes have (default: the program's; two at least)")
+                  "Names of mesh axes, two at least (default: the program's)")
       ->type_name("NAME,...")
       ->check(IsAxes);
   app->add_option("--fix", find.fixed,
-                  "How an argument is sharded, and with it all that is decided together; ? leaves "
-                  "a dimension open, * in a name stands for any text")
+                  "Fix the sharding of an argument, and of all dimensions that are decided with "
+                  "it; ? leaves a dimension open, * in a name stands for any text")
       ->type_name("ARGUMENT=P(?, 'x')")
       ->allow_extra_args(false)
       ->check(IsStatedDims);
-  app->add_option("--forbid", find.forbidden, "How no dimension of an argument is sharded")
+  app->add_option("--forbid", find.forbidden, "Exclude a sharding of an argument's dimensions")
       ->type_name("ARGUMENT=P(?, 'x')")
       ->allow_extra_args(false)
       ->check(IsStatedDims);
   app->add_flag("--keep-constraints", find.keeps_constraints,
-                "Leave the program's own sharding constraints as they are, by the names of axes; "
-                "otherwise they follow what is decided");
+                "Keep the program's sharding constraints, by names of axes; otherwise they "
+                "follow the decisions");
   app->add_option("--may-constrain", find.may_constrain,
-                  "Look also for constraints on these values, whatever is decided: a name of "
-                  "checkpoint_name, the end of a path of scopes, or as --constrain has it; may be "
-                  "repeated")
+                  "Also search constraints on these values: a name of checkpoint_name, the end "
+                  "of a path of scopes, or a value as in --constrain; may be repeated")
       ->type_name("VALUE")
       ->allow_extra_args(false);
   CLI::Option* may_donate =
       app->add_flag("--may-donate", find.may_donate,
-                    "Look also for what has all arguments donated, as by --donate");
+                    "Also search with all arguments donated, as by --donate");
   app->add_flag("--explain", flags->explain,
-                "Print the decisions that there are, their sizes and conflicts, and how many "
-                "choices that makes; do not search");
+                "Print the decisions, their sizes and conflicts, and the number of choices; do "
+                "not search");
   app->add_option("--gap", find.gap,
-                  "Leave out what can be shorter than the best by no more than this share of it")
+                  "Stop at a step that no other can beat by more than this share")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
-  app->add_flag("--all", find.all, "Simulate also what cannot be the best");
+  app->add_flag("--all", find.all, "Also simulate choices that cannot be the best");
   app->add_option("--seconds", find.seconds,
-                  "When to stop with what is found, for each slice; 0: when all is decided")
+                  "Most seconds for each slice; 0: search to the end")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -240,19 +239,19 @@ Command AddShard(CLI::App& parent) {
       ->type_name("N")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   app->add_option("--store", find.store,
-                  "Keep what is known of candidates in this SQLite file; a search that is repeated "
-                  "goes on from there")
+                  "Keep verdicts on candidates in this SQLite file; a repeated search continues "
+                  "from it")
       ->type_name("FILE.sqlite");
-  app->add_option("--price", flags->price, "Of a chip for an hour, in any currency")
+  app->add_option("--price", flags->price, "Price of a chip-hour, in any currency")
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
   CLI::Option* report =
       app->add_option("--report", flags->report, "Write the answer as JSON; - is stdout")
           ->type_name("FILE");
   app->add_flag("--json", flags->json, "Print JSON")->excludes(report);
-  app->add_option("--html", flags->html, "Write a page to be opened in a browser")
+  app->add_option("--html", flags->html, "Write a page for a browser")
       ->type_name("FILE");
-  app->add_option("--top", flags->top, "How many rows tables have")
+  app->add_option("--top", flags->top, "Rows of tables")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();

@@ -134,35 +134,35 @@ absl::Status Validate(const ValidateFlags& flags) {
 Command AddValidate(CLI::App& parent) {
   auto flags = std::make_shared<ValidateFlags>();
   CLI::App* app =
-      parent.add_subcommand("validate", "Put published measurements beside simulations");
+      parent.add_subcommand("validate", "Compare simulations with published measurements");
   app->add_option("measurements", flags->file,
                   "A file of measurements; with --xplane the program, WORKLOAD.pb")
       ->type_name("FILE.json")
       ->capture_default_str();
   CLI::Option* profile =
       app->add_option("--xplane", flags->profile.profile,
-                      "A profile that XProf took of the program on a TPU (jax.profiler.trace), a "
-                      "file or a folder: compares it, by category and by operation")
+                      "Profile of the program on a TPU (jax.profiler.trace), a file or a "
+                      "folder, to compare by category and by operation")
           ->type_name("PROFILE")
           ->group("Program");
   app->add_option("-c,--config", flags->profile.config,
-                  "With --xplane: the slice, such as v5e-4x2, or a JSON file (default: the "
+                  "With --xplane: slice, such as v5e-4x2, or a JSON file (default: the "
                   "workload's)")
       ->type_name("CONFIG")
       ->needs(profile);
-  app->add_option("--top", flags->profile.top, "With --xplane: how many operations are listed")
+  app->add_option("--top", flags->profile.top, "With --xplane: most operations to list")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->needs(profile);
-  app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
+  app->add_option("--chip", flags->chips, "Only measurements on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
   app->add_flag(
       "--long", flags->steps_of_models,
-      "Also the steps of models: training and inference, with their utilization and memory");
+      "Also steps of models: training and inference, with their utilization and memory");
   CLI::Option* report =
       app->add_option("--report", flags->report,
-                      "Write rows, errors and what is pending as JSON; - is stdout")
+                      "Write rows, errors and pending measurements as JSON; - is stdout")
           ->type_name("FILE");
   app->add_flag_callback(
          "--json", [flags] { flags->report = results::kStdout; },
