@@ -43,13 +43,18 @@ std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
   if (is({kF8E5M2, kF8E4M3Fn, kF8E4M3, kF8E4M3B11Fnuz, kF8E5M2Fnuz, kF8E4M3Fnuz, kF8E3M4})) {
     return isa::NumberFormat::kFp8;
   }
-  if (is({kS16, kU16, kS32, kU32})) return isa::NumberFormat::kInt32;
+  if (is({kS16, kU16, kS32, kU32, kS64, kU64})) return isa::NumberFormat::kInt32;
   if (is({kF64, kC128})) return isa::NumberFormat::kBf16;  // a row of instructions says of how many
   return std::nullopt;
 }
 
 int64_t RealProducts(PrimitiveType type, const configs::Instructions& instructions) {
-  const bool wide = type == PrimitiveType::kF64 || type == PrimitiveType::kC128;
+  using enum PrimitiveType;
+  if (type == kS64 || type == kU64) {  // words of int32, each with each
+    const int64_t words = hlo::BitWidth(type) / hlo::BitWidth(kS32);
+    return words * words;
+  }
+  const bool wide = type == kF64 || type == kC128;
   return (hlo::IsComplex(type) ? 4 : 1) *  // number: products of reals in one of complex numbers
          (wide ? static_cast<int64_t>(instructions.At("dot-of-doubles", "f64").mxu) : 1);
 }
