@@ -193,7 +193,9 @@ TEST(ImportTest, OtherFormatsAreNamed) {
       {"HloModule jit_f\n\nENTRY main { }", "line 3, column 7: main is empty"},
       {"// a comment\n/* another */\n  HloModule m",
        "line 3, column 14: a computation is expected here"},
-      {"module @jit_f attributes {}", "this is MLIR text (StableHLO);"},
+      {"module @jit_f attributes {}",
+       "this is MLIR text (StableHLO); `python -m tpusim.export"},
+      {"func.func @main() {", "this is MLIR text (StableHLO);"},
       {"{\"schema\": 1}", "this is JSON;"},
       {"\x7f"
        "ELF\x02\x01\x01",

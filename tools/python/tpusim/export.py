@@ -3,7 +3,7 @@
 The module is callable, so that the function and the command can share their name; see
 `help(tpusim.export.export)` for the function.
 
-The command exports from a script, in one of two ways:
+The command exports from a script, in one of two ways, or converts a file:
 
     python -m tpusim.export script.py:function --config v5e-4x2 -o step.pb
 
@@ -23,8 +23,13 @@ function (of the one named by `--function`, if given). No jitted function is exe
 it return placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the
 script to its end in this way, and says which functions there are.
 
-In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
-can build their mesh from `jax.devices()`, and `sys.argv` is that of the script: its path, and the
+    python -m tpusim.export program.mlir --config v5e-4x2 -o step.pb
+
+converts a program in StableHLO: text, bytecode, or what `jax.export` serialised, with the shardings
+and source locations in it.
+
+Scripts see as many CPU devices in JAX as the slice has (`--devices` overrides), so that they can
+build their mesh from `jax.devices()`, and `sys.argv` is that of the script: its path, and the
 arguments after `--`.
 """
 
@@ -40,11 +45,11 @@ import signal
 import sys
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 from tpusim import arguments as checks
-from tpusim import files, scripts
+from tpusim import files, scripts, stablehlo_files
 from tpusim.capturing import Reached, capture, listed_calls
 from tpusim.cpu_devices import MOST_FORCED_DEVICES, force_cpu_devices
 from tpusim.errors import CaptureError, Error
@@ -65,7 +70,7 @@ class UsageError(ValueError):
 
 
 def export(
-    function: Callable[..., Any],
+    function: Any,
     *arguments: Any,
     path: str | os.PathLike[str] | None = "workload.pb",
     config: str | os.PathLike[str] = "",
@@ -80,8 +85,9 @@ def export(
     """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
 
     Args:
-      function: a function, jitted or not, or what `jax.jit(...).lower(...).compile()` has made of
-        one for TPUs, real ones or those of a topology.
+      function: a function, jitted or not, what `jax.jit(...).lower(...).compile()` has made of
+        one for TPUs, real ones or those of a topology, or a program in StableHLO:
+        `jax.jit(...).lower(...)`, a `jax.export.Exported`, text, bytes, or the path of a file.
       *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
         is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
       path: where to write, compressed by gzip if it ends in `.gz`; None writes nothing.
@@ -218,6 +224,14 @@ def _capture_script(script: str, function: str, output: str, **given: Any) -> Wo
     return captured.workload
 
 
+def _convert(program: str, output: str, **given: Any) -> Workload:
+    from tpusim import exporter
+
+    workload = exporter.exported(program, (), {}, **given)
+    workload.save(output)
+    return workload
+
+
 def _list_calls(script: str, config: str) -> None:
     calls: list[Reached] = []
 
@@ -241,11 +255,11 @@ def _list_calls(script: str, config: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tpusim.export",
-        usage="%(prog)s [options] SCRIPT.py[:FUNCTION] [-- arguments of the script]",
+        usage="%(prog)s [options] SCRIPT.py[:FUNCTION]|PROGRAM.mlir [-- arguments of the script]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
+    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]|PROGRAM.mlir")
     parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
     parser.add_argument(
@@ -332,6 +346,10 @@ def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int
         "compiled": options.compiled,
         "compiler_options": dict(options.compiler_option),
     }
+    if not name and stablehlo_files.holds(script):
+        if options.list or options.function or script_arguments:
+            raise UsageError("--list, --function and arguments are of scripts, not of StableHLO")
+        return _told(options.output, _convert(script, output, **given))
     with scripts.command_line(script, script_arguments):
         if options.list:
             if name or options.function:
@@ -342,8 +360,13 @@ def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int
             workload = _export_function(script, name, output, **given)
         else:
             workload = _capture_script(script, options.function, output, **given)
+    return _told(options.output, workload)
+
+
+def _told(output: str, workload: Workload) -> int:
+    """Prints what has been written, and returns the exit code."""
     axes = " x ".join(f"{a.name}={a.size}" for a in workload.mesh) or "no mesh"
-    print(f"{options.output}: {workload.name}, {workload.num_partitions} partitions ({axes})")
+    print(f"{output}: {workload.name}, {workload.num_partitions} partitions ({axes})")
     return 0
 
 

@@ -15,7 +15,16 @@ from typing import Any
 import jax
 
 from tpusim import arguments as checks
-from tpusim import callbacks, checkpoint_names, chip_view, compiling, topology, wire
+from tpusim import (
+    callbacks,
+    checkpoint_names,
+    chip_view,
+    compiling,
+    stablehlo,
+    stablehlo_files,
+    topology,
+    wire,
+)
 from tpusim.assumptions import Assumptions
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.jax_internals import frames, lowering, pmapped, versions
@@ -43,15 +52,24 @@ def exported(
     keyword_arguments: Mapping[str, Any],
     **options: Any,
 ) -> Workload:
-    """Exports a function, jitted or not, or a program that JAX has compiled for TPUs."""
-    if not isinstance(function, jax.stages.Compiled):
+    """Exports a function, jitted or not, a program that JAX has compiled for TPUs, or StableHLO.
+
+    StableHLO is what `stablehlo.converted` takes: a path, text, bytes, lowered functions.
+    """
+    compiled = isinstance(function, jax.stages.Compiled)
+    lowered = isinstance(function, str | os.PathLike) or stablehlo_files.is_program(function)
+    if not compiled and not lowered:
         return workload_of(traceable(function), arguments, keyword_arguments, **options)
-    of_function = ("arguments", arguments), ("keyword_arguments", keyword_arguments)
-    options.pop("compiled", None)
-    of_function += (("compiler_options", options.pop("compiler_options", None)),)
-    if given := [name for name, value in of_function if value]:
-        raise ArgumentTypeError(f"{', '.join(given)}: the program is compiled already")
-    return _of_compiled(function, **options)
+    of_function = {
+        "arguments": arguments,
+        "keyword_arguments": keyword_arguments,
+        "compiled": options.pop("compiled", None) and lowered,
+        "compiler_options": options.pop("compiler_options", None),
+    }
+    if given := [name for name, value in of_function.items() if value]:
+        state = "compiled" if compiled else "lowered"
+        raise ArgumentTypeError(f"{', '.join(given)}: the program is {state} already")
+    return _of_compiled(function, **options) if compiled else _of_stablehlo(function, **options)
 
 
 def workload_of(
@@ -98,12 +116,7 @@ def workload_of(
     partitions = lowering.num_devices(lowered, shardings)
     if partitions == 1:
         partitions = math.prod(axis.size for axis in mesh)
-    available = devices_of(config)
-    if available is not None and partitions > available:
-        raise Error(
-            f"the program has {partitions} partitions, but {config} has only {available} devices; "
-            "choose a larger slice or a smaller mesh"
-        )
+    _check_devices(partitions, config)
     where = (
         _tpu_coordinates(shardings, partitions)
         if places is None
@@ -132,6 +145,15 @@ def workload_of(
         library_files=library_files(module),
         compilation=compilation,
     )
+
+
+def _check_devices(partitions: int, config: str) -> None:
+    available = devices_of(config)
+    if available is not None and partitions > available:
+        raise Error(
+            f"the program has {partitions} partitions, but {config} has only {available} devices; "
+            "choose a larger slice or a smaller mesh"
+        )
 
 
 def check_compiled(
@@ -175,6 +197,45 @@ def _of_compiled(
         config=config or compiling.config_of(devices),
         library_files=library_files(module),
         compilation=compilation,
+    )
+
+
+def _of_stablehlo(
+    program: Any,
+    *,
+    config: str | os.PathLike[str] = "",
+    name: str = "",
+    coordinates: Coordinates | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: KernelCosts | None = None,
+) -> Workload:
+    """Exports a program in StableHLO, by default under the name of its function."""
+    versions.check()
+    config = checks.config(config)
+    name = checks.text("name", name, empty=True)
+    places = checks.coordinates(coordinates)
+    counts = checks.trip_counts(trip_counts)
+    costs = checks.kernel_costs(kernel_costs)
+    converted = stablehlo.converted(program)
+    module = _without_id(converted.hlo_module)
+    mesh = mesh_of(module)
+    partitions = converted.num_partitions
+    if partitions == 1:
+        partitions = math.prod(axis.size for axis in mesh)
+    _check_devices(partitions, config)
+    return Workload(
+        hlo_module=module,
+        name=name or converted.name,
+        num_partitions=partitions,
+        mesh=mesh,
+        coordinates=() if places is None else _given_coordinates(places, partitions),
+        argument_memory_kinds=converted.argument_memory_kinds,
+        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
+        kernels=_stated(costs),
+        jax_version=jax.__version__,
+        config=config,
+        assumptions=converted.assumptions,
+        library_files=library_files(module),
     )
 
 

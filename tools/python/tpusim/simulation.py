@@ -1,17 +1,18 @@
 """`tpusim.simulate`: from a JAX function to the report of one step, without files."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpusim import arguments as checks
-from tpusim import files
+from tpusim import files, stablehlo_files
 from tpusim.errors import ArgumentTypeError
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.workload import Workload
 
-Program = Callable[..., Any] | Workload | str | os.PathLike[str]
+# A function, what JAX has made of one, StableHLO, a workload or a file.
+Program = Any
 Words = str | Sequence[str]
 
 
@@ -49,8 +50,9 @@ def simulate(
         report = tpusim.simulate("step.pb", config="v5e-2x4")
 
     Args:
-      program: a function, jitted or not, what JAX has compiled of one for TPUs, a `Workload`, or
-        the path of a file that `tpusim.export` wrote or that XLA dumped.
+      program: a function, jitted or not, what JAX has compiled of one for TPUs, a `Workload`, the
+        path of a file that `tpusim.export` wrote or that XLA dumped, or StableHLO: such a file, its
+        text or bytes, a `jax.export.Exported`, what `jax.jit(...).lower(...)` returns.
       *arguments: of a function, what it would be called with: arrays, or `jax.ShapeDtypeStruct`s
         with a `NamedSharding` over an `AbstractMesh` or over a mesh of CPU devices.
       config: the slice, "v5e-4x2", or a configuration file; without it the one that an exported
@@ -126,7 +128,8 @@ def simulation_of(
     words = words_of(config=config, trip_counts=trip_counts, **of_run)
     words += checks.options(options)
     workload: bytes | str
-    if isinstance(program, Workload | str | os.PathLike):
+    is_stablehlo = stablehlo_files.is_stablehlo(program)
+    if isinstance(program, Workload | str | os.PathLike) and not is_stablehlo:
         given = [key for key, value in of_function.items() if value]
         if given:
             hint = ": name the slice with config=" if "arguments" in given else ""
@@ -138,7 +141,7 @@ def simulation_of(
         else:
             workload = files.path_of(program, "program")
         words += _kernel_words(kernel_costs)
-    elif callable(program):
+    elif callable(program) or is_stablehlo:
         from tpusim import exporter
 
         workload = exporter.exported(
@@ -154,7 +157,7 @@ def simulation_of(
             compiler_options=compiler_options,
         ).to_bytes()
     else:
-        expected = "a function, a tpusim.Workload or the path of a file"
+        expected = "a function, a tpusim.Workload, StableHLO or the path of a file"
         raise ArgumentTypeError(checks.wrong("program", program, expected))
     return Simulation(workload, words)
 

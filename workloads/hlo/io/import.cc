@@ -52,6 +52,9 @@ constexpr std::string_view kWhatToDo =
     "expected a workload written by tpusim.export, or an HLO module as "
     "as_serialized_hlo_module_proto(), as_text() or --xla_dump_to write it";
 
+// Names MLIR text, MLIR bytecode and artefacts of jax.export in messages.
+constexpr std::string_view kStableHlo = "StableHLO";
+
 struct Magic {
   std::string_view bytes;
   std::string_view what;
@@ -79,7 +82,9 @@ constexpr Magic kMagics[] = {
 constexpr Magic kTexts[] = {
     {"module", "MLIR text (StableHLO)"},
     {"#loc", "MLIR text (StableHLO)"},
-    {"#map", "MLIR text"},
+    {"#map", "MLIR text (StableHLO)"},
+    {"func.func", "MLIR text (StableHLO)"},
+    {"sdy.mesh", "MLIR text (StableHLO)"},
     {"{", "JSON"},
     {"[", "JSON"},
     {"<", "HTML or XML"},
@@ -348,7 +353,17 @@ int64_t DevicesAssigned(const pb::HloModuleProto& module) {
   return replicas * partitions;
 }
 
-absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t max_parsed) {
+// Returns how to give what `diagnosis` says the file holds.
+std::string WhatToDo(std::string_view diagnosis, const std::string& file) {
+  if (diagnosis.find(kStableHlo) == std::string_view::npos) return std::string(kWhatToDo);
+  return fmt::format(
+      "`python -m tpusim.export {} -o workload.pb` converts it, and the tpusim of the Python "
+      "package takes it as it is",
+      file);
+}
+
+absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t max_parsed,
+                                             const std::string& file) {
   if (bytes.empty()) return UserError(fmt::format("the file is empty; {}", kWhatToDo));
   if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
     return UserError("more than 2 GiB");
@@ -381,7 +396,8 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     out.num_partitions = out.workload.num_partitions();
     out.workload.clear_hlo_module();
   } else if (out.workload.Clear(); !ParseContainer(bytes, max_parsed, &module, &out)) {
-    return UserError(fmt::format("{}; {}", Diagnose(bytes, max_parsed), kWhatToDo));
+    const std::string diagnosis = Diagnose(bytes, max_parsed);
+    return UserError(fmt::format("{}; {}", diagnosis, WhatToDo(diagnosis, file)));
   }
   ASSIGN_OR_RETURN(std::optional<tpusim::Workload> attached, DetachWorkload(module));
   if (attached && out.container != "Workload") {
@@ -401,19 +417,20 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
   return out;
 }
 
-absl::StatusOr<ImportedWorkload> ImportMaybeGzip(const std::string& bytes) {
+absl::StatusOr<ImportedWorkload> ImportMaybeGzip(const std::string& bytes,
+                                                 const std::string& file) {
   const auto size = static_cast<int64_t>(bytes.size());
-  if (!IsGzip(bytes)) return ImportBytes(bytes, MaxParsedBytes(size, kParsedFloor));
+  if (!IsGzip(bytes)) return ImportBytes(bytes, MaxParsedBytes(size, kParsedFloor), file);
   ASSIGN_OR_RETURN(const std::string inflated, Gunzip(bytes, kMaxInflatedBytes));
   if (IsGzip(inflated)) return UserError("gzip inside gzip; unpack it first");
   const int64_t usual = std::min(static_cast<int64_t>(inflated.size()), kUsualGzipRatio * size);
-  return ImportBytes(inflated, MaxParsedBytes(usual, kGzipParsedFloor));
+  return ImportBytes(inflated, MaxParsedBytes(usual, kGzipParsedFloor), file);
 }
 
 }  // namespace
 
 absl::StatusOr<ImportedWorkload> Import(const std::string& bytes, const std::string& file) {
-  absl::StatusOr<ImportedWorkload> imported = ImportMaybeGzip(bytes);
+  absl::StatusOr<ImportedWorkload> imported = ImportMaybeGzip(bytes, file);
   if (imported.ok()) return imported;
   return absl::Status(imported.status().code(),
                       fmt::format("{}: {}", file, Message(imported.status())));

@@ -9,6 +9,8 @@ that names the version and what is missing (`versions.internal`).
     versions.py       whether this one is; how a private name is asked for
     frames.py         whose source line an operation has
     lowering.py       what a lowered program knows of its devices and shardings
+    mlir.py           the reader of StableHLO and the converter to HLO
+    mlir_rewrites.py  operations of StableHLO
     compiling.py      the TPU compiler's client
     meshes.py         the mesh that is the context of a call
     jaxprs.py         the programs inside of a program

@@ -39,6 +39,11 @@ def num_devices(lowered: Any, shardings: Sequence[Any]) -> int:
     return found or max((s.num_devices for s in shardings if hasattr(s, "num_devices")), default=1)
 
 
+def platforms(lowered: Any) -> tuple[str, ...]:
+    """Returns the platforms that a program is lowered for; none if JAX does not say."""
+    return tuple(getattr(getattr(lowered, "_lowering", None), "_platforms", None) or ())
+
+
 def result_shardings(program: Any) -> tuple[list[Any], bool]:
     """Returns the sharding of each flat result, and whether results are committed.
 
