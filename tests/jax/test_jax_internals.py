@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 from tpusim.assumptions import ExportWarning
-from tpusim.capturing import Reached, listed_calls
 from tpusim.jax_internals import array_types, callbacks, devices, dispatch, lowering, versions
 from tpusim.jax_internals.tested import PYTHONS, TESTED, newest
 
@@ -99,66 +98,12 @@ def test_one_that_is_too_old_is_refused(version: str, as_version):
         tpusim.export(jnp.sin, jnp.ones(3), path=None)
 
 
-TRAINS = """
-import functools
-import jax, jax.numpy as jnp
-import numpy as np
-
-class Trainer:
-    @functools.partial(jax.jit, static_argnums=0)
-    def step(self, w, x):
-        return w - x.T @ (x @ w), (x @ w).sum()
-
-def main():
-    w = jax.jit(lambda: jnp.zeros((64, 32)))()
-    for n in range(3):
-        w, loss = Trainer().step(w, np.ones((8, 64), np.float32))
-        print(f"{loss:.1f}", (w + 1)[0, 0])
-    step = jax.jit(jax.grad(lambda w: (w * w).sum()))
-    step.lower(w).compile()
-"""
-
-
-def test_capture_by_public_interfaces(as_version, monkeypatch, tmp_path, capsys):
-    """Where what JAX executes cannot be seen, `jax.jit` is."""
-    (tmp_path / "trains.py").write_text(TRAINS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    needed = (*dispatch._NEEDED, ("jax._src.pjit", "_gone"), ("jax._src.core", "EvalTrace.gone"))
-    monkeypatch.setattr(dispatch, "_NEEDED", needed)
-    said = (
-        r"^JAX [0-9.]* lacks jax\._src\.pjit\._gone, jax\._src\.core\.EvalTrace\.gone"
-        ": only calls of functions are seen that jax.jit is given inside of the block"
-    )
-
-    def listed() -> list[Reached]:
-        with listed_calls() as calls:
-            import trains
-
-            trains.main()
-        return calls
-
-    with pytest.warns(ExportWarning, match=said):
-        calls = listed()
-    assert capsys.readouterr().out == "0.0 1.0\n" * 3
-    assert [(c.name, c.arguments, c.calls) for c in calls] == [
-        ("<lambda>", "", 1),
-        ("step", "<trains.Trainer object>, float32[64,32], float32[8,64]", 3),
-        ("<lambda>", "float32[64,32]", 1),
-    ]
-    assert not isinstance(jax.jit(jnp.sin), dispatch.Seen)
-    del sys.modules["trains"]
-
-    def captured() -> tpusim.Workload:
-        with tpusim.capture(tmp_path / "w.pb", function="step") as found:
-            import trains
-
-            trains.main()
-        return found.workload
-
-    with pytest.warns(ExportWarning, match=said):
-        assert captured() == tpusim.Workload.load(tmp_path / "w.pb")
-    del sys.modules["trains"]
-    assert tpusim.Workload.load(tmp_path / "w.pb").name == "step"
+@pytest.mark.parametrize("name", ["pjit._infer_params", "pjit._pjit_call_impl_python"])
+def test_a_capture_says_which_name_moved(name: str, monkeypatch, tmp_path):
+    monkeypatch.delattr(f"jax._src.{name}")
+    said = f"^JAX [0-9.]* lacks jax._src.{name}, which tpusim needs to see what a script "
+    with pytest.raises(tpusim.Error, match=said), tpusim.capture(tmp_path / "w.pb"):
+        jax.jit(lambda x: x)(jnp.ones(3))
 
 
 def test_what_capture_cannot_do_without_is_named(as_version, monkeypatch, tmp_path):

@@ -300,7 +300,6 @@ def test_questions_for_the_sharding(path: pathlib.Path, mesh, capsys):
     assert "CPU 7" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 11), reason="JAX calls its operations one by one")
 def test_a_traced_program_is_called(path: pathlib.Path):
     with captured(path) as found:
         w = jax.jit(lambda: jnp.zeros((1024, 1024)))()

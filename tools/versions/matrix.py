@@ -210,9 +210,8 @@ differently, but not by much.
 * Flax NNX step: model, optimizer and a train step, by `tpusim.capture`.
 
 With another version the package warns once and goes on. Where that version lacks something that is
-private to JAX there is a way through public interfaces (`tpusim.capture` then sees only functions
-that are jitted inside of its block, and says so), or an error that names the version and what is
-missing. What differs between those that are tested:
+private to JAX there is a way through public interfaces, or an error that names the version and what
+is missing. What differs between those that are tested:
 
 * Before 0.10 the body of a Pallas kernel does not name it: its loops on data are `main/loop.0`, and
   so on (`--trip-count 'main/*=N'`).

@@ -80,31 +80,6 @@ class _Interceptor(dispatch.Handler):
         _local.latest = (found[0].params["jaxpr"], bool(title))
         return found
 
-    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        if not self._told(jitted, function, args, kwargs):
-            return jitted(*args, **kwargs)
-        with paused():
-            traced = jitted.trace(*args, **kwargs)
-        tree = jax.tree.structure(traced.out_info)
-        arrays = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
-        avals = traced.jaxpr.out_avals
-        return jax.tree.unflatten(
-            tree, _answer(Origin(lambda: None, None, arrays, avals, program=traced))
-        )
-
-    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        self._told(jitted, function, args, kwargs)
-        return jitted.lower(*args, **kwargs)
-
-    def _told(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> bool:
-        """Whether it is a call of the user's; it is reported."""
-        if is_paused() or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
-            return False
-        title, place = _title(function)
-        if title:
-            self._reached(Call(title, place, jitted, args, kwargs))
-        return bool(title)
-
     def run(
         self, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
     ) -> Sequence[Any] | None:
@@ -120,8 +95,6 @@ class _Interceptor(dispatch.Handler):
         if dispatch.is_call(primitive):
             results = _called(args, params, go)
             return go(*args) if results is None else results
-        if (program := dispatch.traced_program(primitive, params)) is not None:
-            return self._flat(program, args)
         hidden = any(placeholder_of(argument) is not None for argument in args)
         try:
             avals = dispatch.abstract_results(primitive, list(map(jax.typeof, args)), params)
@@ -170,17 +143,26 @@ class _Interceptor(dispatch.Handler):
     ) -> Any:
         if is_paused() or not dispatch.is_outermost(args):
             return go()
-        return self._flat(dispatch.ShardMapped(primitive, function, params), args)
+        call = dispatch.ShardMapped(primitive, function, params)
+        return call.result(self._inner(call, args, {})[1])
 
-    def _flat(self, call: dispatch.FlatCall, args: Any) -> Any:
-        """Reports a call of flat arguments, which is not executed."""
+    def program(self, traced: Any, args: Any, kwargs: Any, go: dispatch.Go) -> Any:
+        if is_paused() or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+            return go(*args, **kwargs)
+        call = dispatch.Inner(go, traced.jaxpr.jaxpr.debug_info, traced.fun_name)
+        anew, results = self._inner(call, args, kwargs)
+        return jax.tree.unflatten(jax.tree.structure(anew.out_info), results)
+
+    def _inner(self, call: dispatch.Inner, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """Reports a call, and returns how it is traced and its flat results."""
         jitted = dispatch.jitted(call.jitted, call.name)
-        self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), {}))
+        self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), kwargs))
         with paused():
-            traced = call.jitted.trace(*args)
+            traced = call.jitted.trace(*args, **kwargs)
+        arrays = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
         avals = traced.jaxpr.out_avals
-        origin = Origin(call.jitted, None, args, avals, program=traced, has_mesh=True)
-        return call.result(_answer(origin))
+        origin = Origin(call.jitted, None, arrays, avals, program=traced, has_mesh=True)
+        return traced, _answer(origin)
 
     def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go) -> Sequence[Any]:
         if is_paused():

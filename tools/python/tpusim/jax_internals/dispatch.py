@@ -5,23 +5,18 @@ jitted call, and what runs it; an operation outside of any jit comes through the
 evaluates. C++ code that dispatches without asking Python only does so for calls that Python has
 executed before.
 
-All of that is private. In a version of JAX that lacks some of it `jax.jit` is what is replaced:
-calls of functions are seen that are jitted after that, and operations outside of any jit are
-executed, on the zeros that placeholders look like.
+All of that is private; a version of JAX that lacks some of it is an error that names it.
 """
 
 import contextlib
 import functools
 import sys
-import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import jax
 
-from tpusim.assumptions import ExportWarning
-from tpusim.jax_internals.versions import internal, missing, optional
+from tpusim.jax_internals.versions import internal, optional
 
 _PURPOSE = "see what a script calls (tpusim.capture)"
 
@@ -45,12 +40,6 @@ class Handler(Protocol):
     def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: Go) -> Any:
         """A call of `jax.jit(function)`, or that it is lowered or traced."""
 
-    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        """A call of `jitted`, which is `jax.jit(function)`, where `infer` and `run` cannot be."""
-
-    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        """Called in place of `jitted.lower(...)`, as `call` is of a call."""
-
     def run(self, args: Sequence[Any], params: dict[str, Any], go: Go) -> Sequence[Any] | None:
         """Its flat results, or None to execute it."""
 
@@ -59,6 +48,9 @@ class Handler(Protocol):
 
     def shard_map(self, primitive: Any, function: Any, args: Any, params: Any, go: Go) -> Any:
         """A `shard_map` outside of any jit."""
+
+    def program(self, traced: Any, args: Any, kwargs: Any, go: Go) -> Any:
+        """A call of `jax.jit(f).trace(...)`, which is a function of such arguments."""
 
     def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: Go) -> Sequence[Any]:
         """`jax.device_put` of some arrays."""
@@ -118,30 +110,18 @@ def call(params: dict[str, Any]) -> Callable[..., Any]:
     return lambda *args: primitive.bind(*args, **params)
 
 
-class FlatCall:
-    """A function of the user's as a jitted one of flat arguments."""
+class Inner:
+    """A function of the user's that JAX has wrapped, as a jitted one; `about` describes it."""
 
-    def __init__(self, flat: Callable[..., Any], about: Any, default: str):
-        self.jitted: Any = jax.jit(flat)
+    def __init__(self, function: Callable[..., Any], about: Any, default: str):
+        self.jitted: Any = jax.jit(function)
         self.name = str(getattr(about, "func_name", None) or default)
         self.file = getattr(about, "func_filename", None)
         self.line = getattr(about, "func_lineno", None)
 
-    def result(self, flat: Sequence[Any]) -> Any:
-        """Returns what JAX expects, once it has been traced, of flat results."""
-        return list(flat)
 
-
-def traced_program(primitive: Any, params: dict[str, Any]) -> FlatCall | None:
-    """Returns the program that `jax.jit(f).trace(...)` is called as; None for other operations."""
-    if primitive.name != "eval_jaxpr":
-        return None
-    about = getattr(params["call_jaxpr"], "debug_info", None)
-    return FlatCall(lambda *args: primitive.bind(*args, **params), about, "function")
-
-
-class ShardMapped(FlatCall):
-    """A `shard_map`."""
+class ShardMapped(Inner):
+    """A `shard_map`, of its flat arguments."""
 
     def __init__(self, primitive: Any, function: Any, params: dict[str, Any]):
         self._form: Any = None
@@ -157,7 +137,7 @@ class ShardMapped(FlatCall):
         super().__init__(bind, about, "shard_map")
 
     def result(self, flat: Sequence[Any]) -> Any:
-        """Flat results in the tree of the `shard_map`."""
+        """Flat results in the form in which JAX expects them, once it has been traced."""
         left = iter(flat)
         return self._form.map(lambda _: next(left)) if hasattr(self._form, "map") else list(flat)
 
@@ -173,70 +153,11 @@ def is_call(primitive: Any) -> bool:
     return primitive is optional("jax._src.pjit", "jit_p")
 
 
-class Seen:
-    """A jitted function whose calls are told."""
-
-    def __init__(self, jitted: Any, function: Callable[..., Any], handler: Handler):
-        functools.update_wrapper(self, function)
-        self._jitted = jitted
-        self._function = function
-        self._handler = handler
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls like the result of `jax.jit`."""
-        return self._handler.call(self._jitted, self._function, args, kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """Lowers like the result of `jax.jit`."""
-        return self._handler.lower(self._jitted, self._function, args, kwargs)
-
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else types.MethodType(self, owner)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jitted, name)
-
-
 @contextlib.contextmanager
 def handled(handler: Handler) -> Iterator[Callable[[], None]]:
     """`handler` is told inside the block; yields what puts everything back before its end."""
-    lacking = [f"{module}.{name}" for module, name in _NEEDED if optional(module, name) is None]
-    if not lacking:
-        with _handled_inside(handler) as restore:
-            yield restore
-        return
-    warnings.warn(
-        f"JAX {jax.__version__} lacks {', '.join(lacking)}: only calls of functions are seen that "
-        "jax.jit is given inside of the block, and operations outside of them are executed",
-        ExportWarning,
-        stacklevel=2,
-    )
-    with _handled_outside(handler) as restore:
-        yield restore
-
-
-@contextlib.contextmanager
-def _handled_outside(handler: Handler) -> Iterator[Callable[[], None]]:
-    """Installs the handler through public interfaces alone."""
-    jit = jax.jit
-
-    def seen(function: Any = None, /, **options: Any) -> Any:
-        if function is None:
-            return functools.partial(seen, **options)
-        return Seen(jit(function, **options), function, handler)
-
-    def restore() -> None:
-        jax.jit = jit
-
-    jax.jit = seen
-    try:
-        yield restore
-    finally:
-        restore()
-
-
-@contextlib.contextmanager
-def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
+    for module, name in _NEEDED:
+        internal(module, name, _PURPOSE)
     evaluation: Any = internal("jax._src.core", "EvalTrace", _PURPOSE)
     # JAX has no trace while an operation is on its way; a handler calls operations of its own.
     evaluating: Any = internal("jax._src.core", "set_current_trace", _PURPOSE)
@@ -244,9 +165,7 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
     with contextlib.ExitStack() as stack:
 
         def put(owner: Any, name: str, make: Callable[[Go], Any]) -> None:
-            before = getattr(owner, name, None)
-            if before is None:
-                raise missing(f"{getattr(owner, '__name__', owner)}.{name}", _PURPOSE)
+            before = getattr(owner, name)
             stack.callback(setattr, owner, name, before)
             setattr(owner, name, make(before))
 
@@ -282,6 +201,11 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
                     )
 
             return shard_map
+
+        def program(go: Go) -> Any:
+            return lambda traced, *args, **kwargs: handler.program(
+                traced, args, kwargs, functools.partial(go, traced)
+            )
 
         def transfer(go: Go) -> Any:
             def transfer(*arrays: Any, devices: Any, dst_avals: Any, **more: Any) -> Any:
@@ -324,6 +248,8 @@ def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
         put(jax, "eval_shape", ask)
         put(jax, "make_jaxpr", make_jaxpr)
         put(jax.stages.Lowered, "compile", compiling)
+        if "__call__" in vars(jax.stages.Traced):
+            put(jax.stages.Traced, "__call__", program)
         put(jax, "make_array_from_callback", fill)
         put(jax, "make_array_from_single_device_arrays", assemble)
         # By their other names, which JAX itself uses.
