@@ -199,6 +199,21 @@ def test_branch_of_the_platform():
         tpusim.simulate(str(exported("cpu", "tpu").mlir_module()), config="v5e-1")
 
 
+def test_products_of_64_bit_integers():
+    """Each word of int32 meets each of the other operand."""
+    text = """module {
+  func.func @main(%a: tensor<2048x2048xi32>) -> tensor<2048x2048xi32> {
+    %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] :
+        (tensor<2048x2048xi32>, tensor<2048x2048xi32>) -> tensor<2048x2048xi32>
+    return %0 : tensor<2048x2048xi32>
+  }
+}"""
+    words, doubled = (
+        tpusim.simulate(text.replace("i32", kind), config="v5e-1") for kind in ("i32", "i64")
+    )
+    assert doubled.critical_path_ns.mxu == pytest.approx(4 * words.critical_path_ns.mxu, rel=0.05)
+
+
 def test_lines_of_text_are_sources(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     step = jax.jit(lambda x: x @ x)
