@@ -13,9 +13,9 @@ const breakdown = (() => {
   }
   function show(into, run) {
     const section = draw.panel(into, 'Where the step goes',
-      'What the main stream of the device does, moment by moment; the rows of each table add up ' +
-      'to the step. In compute a compute slot is busy, in exposed the stream waits for a ' +
-      'transfer, in the rest windows are on their way or an operation is being launched.');
+      'The main stream of the device does one thing at a time, so the rows of each table add up ' +
+      'to the step. Compute: a unit works. Exposed: the stream waits for the network or another ' +
+      'transfer. Rest: it waits for HBM, or for a launch.');
     const area = section.append('div');
     draw.choices(section, 'by', tables, (by) => {
       area.selectAll('*').remove();

@@ -51,11 +51,11 @@ const collectives = (() => {
   function show(into, run) {
     const r = run.report;
     const section = draw.panel(into, 'Collectives',
-      'Times of all executions; simulated, expected and bound are of one. Expected is the closed ' +
-      'form of the algorithm, the bound what no algorithm can beat on those links. Those that ' +
-      'differ in numbers only, as over layers, are one row.');
+      'Times add up all executions; simulated, expected and bound are of one execution. Expected ' +
+      'is the closed form of the algorithm; no algorithm can beat the bound on these links. ' +
+      'Collectives of unrolled layers share a row.');
     if (!r.collectives.length) {
-      section.append('p').text('The program has none.');
+      section.append('p').text('The program has no collectives.');
       return;
     }
     const rows = grouped(r.collectives);

@@ -21,8 +21,8 @@ const compare = (() => {
     const reports = runs.map((run) => run.report);
     const b = reports[base];
     const panel = draw.panel(into, 'Steps side by side',
-      `Differences are from ${letter(base)}. Every step is compute, exposed communication and ` +
-      'the rest; the differences of the three explain the difference of two steps.');
+      `Differences are from ${letter(base)}. Every step consists of compute, exposed ` +
+      'communication and the rest, which explain the difference of two steps.');
     draw.legend(panel, summary.parts(b));
     const longest = d3.max(all, (i) => reports[i].step_time_ns);
     const less = (field) => (i) => (i === base ? null : reports[i][field] - b[field]);
@@ -53,8 +53,8 @@ const compare = (() => {
     const others = all.filter((i) => i !== base);
     if (!others.length) return;
     const section = draw.panel(into, 'Where the difference is',
-      `Rows of the breakdown, the time of each against ${letter(base)}: what takes longer comes ` +
-      'first, what takes less comes last.');
+      `Rows of the breakdown, the time of each against ${letter(base)}: the largest increase ` +
+      'comes first, the largest decrease last.');
     const area = section.append('div');
     let by = '', shown = others.slice(0, mostColumns);
     const fill = () => {

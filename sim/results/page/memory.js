@@ -3,9 +3,9 @@ const memory = (() => {
   function show(into, run) {
     const r = run.report, peak = r.memory_at_peak;
     const section = draw.panel(into, 'Memory',
-      `Most is needed ${units.time(peak.time_ns)} into the step` +
-      (peak.operation ? `, in ${peak.operation}` : '') +
-      `: ${units.bytes(r.peak_hbm_bytes)} of ${units.bytes(r.usable_hbm_bytes)} usable HBM.`);
+      `The peak is ${units.bytes(r.peak_hbm_bytes)} of ${units.bytes(r.usable_hbm_bytes)} usable ` +
+      `HBM, ${units.time(peak.time_ns)} into the step` +
+      (peak.operation ? `, in ${peak.operation}.` : '.'));
     overTime(section, run);
     section.append('h3').text('At the peak');
     owners(section, r);
@@ -54,7 +54,7 @@ const memory = (() => {
       `${units.bytes(o.value)} (${units.percent(o.value / whole)})`})));
     draw.bar(section, list, whole, true);
     const usable = r.usable_hbm_bytes || whole;
-    section.append('h3').text('Of usable HBM');
+    section.append('h3').text('Share of usable HBM');
     draw.legend(section, [
       {name: `peak ${units.bytes(r.peak_hbm_bytes)} (${units.percent(r.peak_hbm_bytes / usable)})`,
        color: 'var(--compute)'},

@@ -71,7 +71,7 @@ const roofline = (() => {
         ['compiled', names.decisions(r, [o.name])], ['source', o.source], ['scope', o.scope],
       ]);
     }
-    more.append('h3').text('Longest, and how much of their roof they reach');
+    more.append('h3').text('Longest operations and their share of the roof');
     table.show(more, [
       {name: 'operation', value: (o) => o.name, color: (o) => colors.of(o.category), widest: 14},
       {name: 'step', unit: 'share', value: (o) => o.total_ns / r.step_time_ns},

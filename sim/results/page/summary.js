@@ -101,7 +101,7 @@ const summary = (() => {
 
   function bounds(into, r) {
     const low = draw.panel(into, 'Lower bounds',
-      'What no schedule can beat: arrays, HBM and links at their nominal rates.', 'Roofline');
+      'No schedule can beat arrays, HBM and links at their nominal rates.', 'Roofline');
     const list = Object.keys(r.bound_ns).filter((k) => r.bound_ns[k] > 0);
     const hue = {compute: 'compute', hbm: 'HBM', ici: 'ICI', host: 'host', dcn: 'DCN'};
     table.show(low, [
@@ -119,7 +119,7 @@ const summary = (() => {
       section.append('ul').attr('class', 'warning').selectAll('li').data(r.warnings).join('li')
         .text((w) => w);
     }
-    const section = draw.panel(into, 'Assumptions', 'What was taken for granted.');
+    const section = draw.panel(into, 'Assumptions', 'Facts that the program does not determine.');
     const order = r.detail && r.detail.device_order ? [`device order: ${r.detail.device_order}`] : [];
     section.append('ul').attr('data-list', 'assumptions').selectAll('li')
       .data([...order, ...r.assumptions]).join('li').text((a) => a);

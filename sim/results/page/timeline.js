@@ -120,12 +120,12 @@ const timeline = (() => {
   function show(into, run) {
     const data = run.timeline;
     if (!data) {
-      draw.panel(into, 'Timeline').append('p').text('There is none of this run.');
+      draw.panel(into, 'Timeline').append('p').text('This run has no timeline.');
       return;
     }
     const section = draw.panel(into, `Timeline of ${data.device}`,
-      'Turn the wheel or press + and - to zoom, drag or press the arrow keys to move; a click ' +
-      'tells what a slice is, or folds the track that it names.' + (data.left_out ?
+      'Turn the wheel or press + and - to zoom, drag or press the arrow keys to move; click a ' +
+      'slice for details, or the name of a track to fold it.' + (data.left_out ?
         ` ${units.count(data.left_out)} short slices are not in this page; the trace has all.` : ''));
     const all = rowsOf(data);
     const categories = colors.key(data.ops.map((o) => o.category));
