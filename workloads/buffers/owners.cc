@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/donation.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::buffers {
@@ -127,7 +127,7 @@ class DataFlow {
       const Instruction& initial = *i->operand(0);
       for (size_t n = 0; n < initial.operands().size(); ++n) {
         carried.push_back(of_state_.contains(*initial.operand(n)) &&
-                          hlo::IsInvariantElement(*i, static_cast<int64_t>(n)));
+                          hlo::ForwardsElement(*i, static_cast<int64_t>(n)));
       }
     }
   }

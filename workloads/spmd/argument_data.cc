@@ -1,5 +1,7 @@
 #include "workloads/spmd/argument_data.h"
 
+#include "workloads/hlo/analysis/underlying.h"
+
 namespace tpusim::spmd {
 namespace {
 
@@ -22,19 +24,14 @@ const Instruction* ArgumentData::ElementOf(const Instruction* tuple, int64_t ind
       continue;
     }
     if (tuple->opcode() == Opcode::kWhile) {
-      const Instruction* root = tuple->called()[0]->root();
-      if (root->opcode() != Opcode::kTuple) return nullptr;
-      const Instruction* next = root->operand(index);
-      const auto is_as_before = [&](const Instruction* value) {
-        return value->opcode() == Opcode::kGetTupleElement &&
-               value->operand(0)->opcode() == Opcode::kParameter &&
-               value->attrs().tuple_index() == index;
-      };
+      const hlo::Computation& body = *tuple->called()[0];
+      const Instruction* next = hlo::TupleElement(body.root(), index);
       // A stack that every pass writes a slice of, such as weights kept for the backward pass.
-      if (next->opcode() == Opcode::kDynamicUpdateSlice && is_as_before(next->operand(0))) {
+      if (next != nullptr && next->opcode() == Opcode::kDynamicUpdateSlice &&
+          hlo::CarriedElement(*next->operand(0), body) == index) {
         return next->operand(1);
       }
-      if (!is_as_before(next)) return nullptr;
+      if (!hlo::IsInvariant(*tuple, index)) return nullptr;
       tuple = tuple->operand(0);
       continue;
     }

@@ -156,7 +156,7 @@ ENTRY e {
 })");
   EXPECT_EQ(MadeBy("h"), "g");  // the same element once more
   EXPECT_THAT(Owners("k"), ElementsAre("k", "k"));
-  const AliasAnalysis::Range made = aliases_->MadeBy(Get("k"));
+  const AliasAnalysis::ArrayRange made = aliases_->MadeBy(Get("k"));
   ASSERT_EQ(made.last - made.first, 2);
   EXPECT_EQ(aliases_->arrays()[made.first].name, nullptr);
   EXPECT_THAT(aliases_->arrays()[made.first].readers, IsEmpty());

@@ -4,6 +4,7 @@
 
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::hlo {
@@ -36,30 +37,13 @@ bool StartsInTuple(const Instruction& i) {
 
 }  // namespace
 
-bool NamesOperand(const Instruction& i) {
-  return ForwardsOperand(i.opcode()) && !IsControlFlow(i.opcode()) && !IsAsyncDone(i.opcode()) &&
-         i.opcode() != Opcode::kAsyncUpdate;
-}
-
-bool OnlyNames(const Instruction& i) {
-  return NamesOperand(i) || i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement;
-}
-
-bool IsInvariantElement(const Instruction& loop, int64_t index) {
-  const Instruction* root = loop.called()[0]->root();
-  if (root->opcode() != Opcode::kTuple) return false;
-  const Instruction* next = root->operand(static_cast<size_t>(index));
-  return next->opcode() == Opcode::kGetTupleElement &&
-         next->operand(0)->opcode() == Opcode::kParameter && next->attrs().tuple_index() == index;
-}
-
 AliasAnalysis::AliasAnalysis(const Computation& computation) {
   const std::vector<Instruction*> order = computation.PostOrder();
   places_.reserve(order.size());
   std::vector<int32_t> arrays;
   for (const Instruction* i : order) {
     arrays.clear();
-    Place place;
+    ArraysOfValue place;
     place.made.first = static_cast<int32_t>(arrays_.size());
     AddArrays(*i, arrays);
     place.made.last = static_cast<int32_t>(arrays_.size());
@@ -75,7 +59,7 @@ AliasAnalysis::AliasAnalysis(const Computation& computation) {
     if (OnlyNames(*i) || i->opcode() == Opcode::kAsyncUpdate) continue;
     if (IsAsyncDone(i->opcode())) {
       // What the start works on, it has read; here is waited for what it makes.
-      const Range made = MadeBy(&StartOf(*i));
+      const ArrayRange made = MadeBy(&StartOf(*i));
       for (int32_t a = made.first; a < made.last; ++a) AddReader({&a, 1}, i);
       continue;
     }
@@ -144,7 +128,7 @@ void AliasAnalysis::AddLoop(const Instruction& loop, std::vector<int32_t>& array
   const auto elements = static_cast<int64_t>(loop.shape().tuple.size());
   for (int64_t e = 0, leaf = 0; e < std::max<int64_t>(1, elements); ++e) {
     const int64_t count = elements == 0 ? std::ssize(leaves) : LeafCount(loop.shape().tuple[e]);
-    const bool invariant = seen && e < elements && IsInvariantElement(loop, e);
+    const bool invariant = seen && e < elements && ForwardsElement(loop, e);
     for (const int64_t end = leaf + count; leaf < end; ++leaf) {
       const int32_t started = before[leaf];
       arrays.push_back(invariant || started == kNoArray ? started
@@ -172,7 +156,7 @@ void AliasAnalysis::AddStart(const Instruction& start, std::vector<int32_t>& arr
 }
 
 std::span<const int32_t> AliasAnalysis::ArraysOf(const Instruction* value) const {
-  const Place& place = places_.at(value);
+  const ArraysOfValue& place = places_.at(value);
   return {leaves_.data() + place.at, static_cast<size_t>(place.count)};
 }
 

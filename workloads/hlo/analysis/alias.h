@@ -48,10 +48,10 @@ class AliasAnalysis {
   // The arrays that the value consists of, by leaf of its shape.
   std::span<const int32_t> ArraysOf(const Instruction* value) const;
   // Those that the instruction makes: numbers from `first` to before `last`.
-  struct Range {
+  struct ArrayRange {
     int32_t first = 0, last = 0;
   };
-  Range MadeBy(const Instruction* instruction) const { return places_.at(instruction).made; }
+  ArrayRange MadeBy(const Instruction* instruction) const { return places_.at(instruction).made; }
   // The array in whose buffer it lives, which has one of its own.
   int32_t OwnerOf(int32_t array) const;
 
@@ -61,9 +61,9 @@ class AliasAnalysis {
   bool LivesOut(const Instruction* array) const;
 
  private:
-  struct Place {
+  struct ArraysOfValue {
     int32_t at = 0, count = 0;  // of its arrays in `leaves_`
-    Range made;
+    ArrayRange made;
   };
   void AddArrays(const Instruction& i, std::vector<int32_t>& arrays);
   void AddLoop(const Instruction& loop, std::vector<int32_t>& arrays);
@@ -75,7 +75,7 @@ class AliasAnalysis {
 
   std::vector<ArrayValue> arrays_;
   std::vector<int32_t> leaves_;
-  absl::flat_hash_map<const Instruction*, Place> places_;  // looked up, never iterated
+  absl::flat_hash_map<const Instruction*, ArraysOfValue> places_;  // looked up, never iterated
 };
 
 // Of the computations of a module, each analysed when it is asked for first.
@@ -87,16 +87,6 @@ class ModuleAliases {
  private:
   std::unordered_map<const Computation*, std::unique_ptr<AliasAnalysis>> known_;  // looked up
 };
-
-// Whether the result is the operand, not what a loop or an asynchronous operation puts in its
-// place: a bitcast, a barrier, a domain.
-bool NamesOperand(const Instruction& instruction);
-
-// Whether nothing is read because values are only named: tuples, their elements, bitcasts.
-bool OnlyNames(const Instruction& instruction);
-
-// Whether the body of a loop hands on element `index` of its tuple as it got it.
-bool IsInvariantElement(const Instruction& loop, int64_t index);
 
 }  // namespace tpusim::hlo
 

@@ -6,6 +6,7 @@
 
 #include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/donation.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::hlo {
@@ -99,7 +100,7 @@ class Visit {
   // The buffers of an instruction's arrays, and what it uses.
   void Add(size_t n) {
     const Instruction& i = *order[n];
-    const AliasAnalysis::Range made = aliases_.MadeBy(&i);
+    const AliasAnalysis::ArrayRange made = aliases_.MadeBy(&i);
     for (int32_t a = made.first; a < made.last; ++a) {
       const ArrayValue& array = aliases_.arrays()[a];
       if (array.takes != kNoArray) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -209,7 +209,7 @@ void ThinCarry(Instruction* loop, OrderEdit& order, OrderEdit& body_order) {
                                                 loop->called()[1]->parameters()[0]};
   const auto size = static_cast<int64_t>(initial->operands().size());
   std::vector<bool> idle(size);
-  for (int64_t n = 0; n < size; ++n) idle[n] = hlo::IsInvariantElement(*loop, n);
+  for (int64_t n = 0; n < size; ++n) idle[n] = hlo::ForwardsElement(*loop, n);
   const auto keep = [&](const Instruction* parameter, const Instruction* reader) {
     for (const Instruction* element : parameter->users()) {
       if (element->opcode() != Opcode::kGetTupleElement) return false;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/reasons.h"
 
@@ -125,7 +126,7 @@ class CopyInsertion {
     if (i.opcode() == Opcode::kWhile) {
       const Instruction* initial = i.operand(0);
       for (size_t n = 0; n < initial->operands().size(); ++n) {
-        if (hlo::IsInvariantElement(i, static_cast<int64_t>(n))) {
+        if (hlo::ForwardsElement(i, static_cast<int64_t>(n))) {
           stays.insert(storage.Of(initial->operand(n)));
         }
       }

@@ -6,6 +6,7 @@
 
 #include "workloads/hlo/analysis/donation.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/copies.h"
@@ -19,7 +20,7 @@ using hlo::Opcode;
 
 // A result by its place in the root, and the array whose buffer it is to have; null: one that
 // nothing reads.
-struct Place {
+struct ResultPlace {
   size_t result = 0;
   const Instruction* of = nullptr;
 };
@@ -29,12 +30,12 @@ class PlaceCopies {
   PlaceCopies(Computation& computation, hlo::ModuleAliases& aliases)
       : computation_(computation), aliases_(aliases), storage_(aliases.Of(computation)) {}
 
-  bool Run(const std::vector<Place>& places, bool distinct) {
+  bool Run(const std::vector<ResultPlace>& places, bool distinct) {
     const std::vector<Instruction*> order = computation_.PostOrder();
     for (size_t n = 0; n < order.size(); ++n) position_[order[n]] = n;
     std::set<const Instruction*> taken;
     std::vector<size_t> copied;
-    for (const Place& place : places) {
+    for (const ResultPlace& place : places) {
       const Instruction* value = ResultOf(computation_, place.result);
       if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
       const Instruction* made = storage_.Of(value);
@@ -135,14 +136,14 @@ class PlaceCopies {
 
 // Results of the program that are aliased to arguments. What is in tuples of tuples, and
 // arguments that are tuples, are left aside.
-std::vector<Place> PlacesOfProgram(const hlo::Module& module) {
+std::vector<ResultPlace> PlacesOfProgram(const hlo::Module& module) {
   const Computation& entry = *module.entry();
   const Instruction* root = entry.root();
   const bool flat = root->shape().IsArray() ||
                     (root->opcode() == Opcode::kTuple &&
                      std::all_of(root->operands().begin(), root->operands().end(),
                                  [](const Instruction* o) { return o->shape().IsArray(); }));
-  std::vector<Place> places;
+  std::vector<ResultPlace> places;
   if (!flat) return places;
   const std::vector<Instruction*> arguments = entry.parameters();
   for (const hlo::Donation& d : hlo::Donations(module)) {
@@ -153,16 +154,15 @@ std::vector<Place> PlacesOfProgram(const hlo::Module& module) {
   return places;
 }
 
-std::vector<Place> PlacesOfBody(const Computation& body) {
-  std::vector<Place> places;
+std::vector<ResultPlace> PlacesOfBody(const Computation& body) {
+  std::vector<ResultPlace> places;
   if (body.root()->opcode() != Opcode::kTuple) return places;
   places.resize(body.root()->operands().size());
   for (size_t n = 0; n < places.size(); ++n) places[n].result = n;
   for (const Instruction* i : body.PostOrder()) {
-    if (i->opcode() != Opcode::kGetTupleElement || i->operand(0)->opcode() != Opcode::kParameter) {
-      continue;
-    }
-    const Instruction*& first = places[static_cast<size_t>(i->attrs().tuple_index())].of;
+    const int64_t element = hlo::CarriedElement(*i, body);
+    if (element < 0) continue;
+    const Instruction*& first = places[static_cast<size_t>(element)].of;
     if (first == nullptr) first = i;
   }
   return places;

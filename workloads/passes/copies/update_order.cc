@@ -3,6 +3,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/copies.h"
 
@@ -16,7 +17,7 @@ class UpdateOrder {
   UpdateOrder(const hlo::Computation& computation, const hlo::AliasAnalysis& storage)
       : order_(computation.PostOrder()), storage_(storage), nodes_(order_.size()) {
     for (size_t n = 0; n < order_.size(); ++n) number_[order_[n]] = static_cast<int64_t>(n);
-    for (size_t n = 0; n < order_.size(); ++n) AddNode(static_cast<int64_t>(n));
+    for (size_t n = 0; n < order_.size(); ++n) AddInstruction(static_cast<int64_t>(n));
   }
 
   std::unordered_map<const Instruction*, int64_t> Run() {
@@ -41,7 +42,7 @@ class UpdateOrder {
  private:
   using Earliest = std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>>;
 
-  struct Node {
+  struct OrderedInstruction {
     std::vector<int64_t> users;    // that wait for it
     std::vector<int64_t> reads;    // updated buffers, by number
     std::vector<int64_t> updates;  // of those
@@ -54,7 +55,7 @@ class UpdateOrder {
     int64_t unread = 0;            // readers to come, the updates among them
   };
 
-  void AddNode(int64_t n) {
+  void AddInstruction(int64_t n) {
     Instruction* i = order_[static_cast<size_t>(n)];
     const auto wait_for = [&](const Instruction* before) {
       nodes_[number_.at(before)].users.push_back(n);
@@ -111,7 +112,7 @@ class UpdateOrder {
 
   const std::vector<Instruction*> order_;
   const hlo::AliasAnalysis& storage_;
-  std::vector<Node> nodes_;
+  std::vector<OrderedInstruction> nodes_;
   std::unordered_map<const Instruction*, int64_t> number_;  // looked up, never iterated
   std::unordered_map<const Instruction*, int64_t> numbers_of_buffers_;
   std::vector<Updated> buffers_;
@@ -131,7 +132,7 @@ std::vector<Overwrite> OverwritesOf(Instruction& i) {
   for (size_t n = 0; n < initial->operands().size(); ++n) {
     const hlo::Shape& shape = initial->operand(n)->shape();
     if (!shape.IsArray() || shape.IsScalar()) continue;
-    if (!hlo::IsInvariantElement(i, static_cast<int64_t>(n))) overwrites.push_back({initial, n});
+    if (!hlo::ForwardsElement(i, static_cast<int64_t>(n))) overwrites.push_back({initial, n});
   }
   return overwrites;
 }

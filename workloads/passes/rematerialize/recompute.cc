@@ -6,6 +6,7 @@
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/rematerialize/rematerialize.h"

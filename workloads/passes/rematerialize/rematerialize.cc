@@ -12,6 +12,7 @@
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/async.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/rematerialize/limits.h"
@@ -31,7 +32,7 @@ struct Stretch {
 };
 
 // A value that nothing reads between two of its readers (or before the first).
-struct Candidate {
+struct Recomputation {
   int32_t buffer = -1;
   RecomputedValue value;
   Stretch unread;
@@ -69,15 +70,15 @@ class Round {
                      }));
     RETURN_IF_ERROR(FindCandidates());
     // Zero costs first; per byte of what is saved.
-    const auto rank = [](const Candidate& c) {
+    const auto rank = [](const Recomputation& c) {
       return std::tuple(static_cast<double>(c.cost.value()) / static_cast<double>(c.saved.value()),
                         -c.saved.value(), c.unread.first, c.buffer);
     };
     std::sort(candidates_.begin(), candidates_.end(),
-              [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+              [&](const Recomputation& a, const Recomputation& b) { return rank(a) < rank(b); });
     const Bytes before = live_.Most();
-    std::vector<const Candidate*> chosen;
-    for (const Candidate& candidate : candidates_) {
+    std::vector<const Recomputation*> chosen;
+    for (const Recomputation& candidate : candidates_) {
       if (live_.Most() <= limit_) break;
       if (live_.Most(candidate.unread.first, candidate.unread.last) <= limit_) continue;
       if (!IsFree(candidate)) continue;
@@ -148,7 +149,7 @@ class Round {
     for (auto it = by_place.begin(); it != by_place.end(); ++it) {
       const size_t from = std::exchange(previous, it->first);
       if (it->second == nullptr || it->first <= from + 1) continue;
-      Candidate c;
+      Recomputation c;
       c.buffer = buffer;
       c.value = value;
       c.before = it->second;
@@ -165,13 +166,13 @@ class Round {
   }
 
   // saved stays 0 if it cannot be computed at this moment.
-  absl::Status Price(int64_t moment, Candidate& c) {
+  absl::Status Price(int64_t moment, Recomputation& c) {
     Bytes saved = plan_.buffers[c.buffer].bytes;
     const std::vector<size_t> numbers = OperandsFor(c.value);
     for (const size_t n : numbers) {
       const Instruction& operand = *c.value.maker->operand(n);
       for (const int32_t b : BuffersOf(operand, *c.value.maker)) {
-        if (rewritten_[b] && !IsInvariant(operand)) return absl::OkStatus();
+        if (rewritten_[b] && !IsForwarded(operand)) return absl::OkStatus();
         c.operands.push_back(b);
         const Stretch life = LifeOf(b);
         if (life.last >= moment || plan_.buffers[b].space != hlo::kHbmSpace) continue;
@@ -203,21 +204,18 @@ class Round {
     return own.empty() ? all : own;
   }
 
-  // A loop hands it on as it got it.
-  bool IsInvariant(const Instruction& operand) const {
+  // Whether the operand is an element of the carry that a loop forwards.
+  bool IsForwarded(const Instruction& operand) const {
     const Instruction* name = &operand;
     while (hlo::NamesOperand(*name)) name = name->operand(0);
-    if (name->opcode() != Opcode::kGetTupleElement ||
-        name->operand(0)->opcode() != Opcode::kParameter) {
-      return false;
-    }
-    const Instruction* loop = calls_.LoopOf(*name->parent());
-    return loop != nullptr && hlo::IsInvariantElement(*loop, name->attrs().tuple_index());
+    const int64_t element = hlo::CarriedElement(*name, *name->parent());
+    const Instruction* loop = element < 0 ? nullptr : calls_.LoopOf(*name->parent());
+    return loop != nullptr && hlo::ForwardsElement(*loop, element);
   }
 
-  // No other choice of this round stands in its way: nothing reads the value meanwhile, and
-  // its operands are there when it is computed.
-  bool IsFree(const Candidate& c) const {
+  // Whether no other choice of this round conflicts: nothing reads the value meanwhile, and its
+  // operands are live when it is computed.
+  bool IsFree(const Recomputation& c) const {
     const auto needed = needed_.find(c.buffer);
     if (needed != needed_.end()) {
       for (const Stretch& at : needed->second) {
@@ -235,7 +233,7 @@ class Round {
     return true;
   }
 
-  void Take(const Candidate& c) {
+  void Take(const Recomputation& c) {
     live_.Add(c.unread.first, c.unread.last, Bytes(0) - plan_.buffers[c.buffer].bytes);
     for (const auto& [b, more] : c.longer) live_.Add(more.first, more.last, plan_.buffers[b].bytes);
     dropped_[c.buffer].push_back(c.unread);
@@ -243,11 +241,11 @@ class Round {
   }
 
   // Where nothing helps enough the rest need not do better. The dearest are spared first.
-  std::vector<const Candidate*> WithoutNeedless(const std::vector<const Candidate*>& chosen) {
+  std::vector<const Recomputation*> WithoutNeedless(const std::vector<const Recomputation*>& chosen) {
     const Bytes reached = std::max(limit_, live_.Most());
-    std::vector<const Candidate*> needed;
+    std::vector<const Recomputation*> needed;
     for (auto it = chosen.rbegin(); it != chosen.rend(); ++it) {
-      const Candidate& c = **it;
+      const Recomputation& c = **it;
       const Bytes bytes = plan_.buffers[c.buffer].bytes;
       live_.Add(c.unread.first, c.unread.last, bytes);
       if (live_.Most(c.unread.first, c.unread.last) <= reached) continue;
@@ -257,17 +255,17 @@ class Round {
     return needed;
   }
 
-  void Apply(const std::vector<const Candidate*>& chosen) {
+  void Apply(const std::vector<const Recomputation*>& chosen) {
     // Later stretches of a value last: their readers take the later copy.
-    std::vector<const Candidate*> in_order(chosen);
-    std::stable_sort(in_order.begin(), in_order.end(), [](const Candidate* a, const Candidate* b) {
+    std::vector<const Recomputation*> in_order(chosen);
+    std::stable_sort(in_order.begin(), in_order.end(), [](const Recomputation* a, const Recomputation* b) {
       return std::pair(a->buffer, a->unread.first) < std::pair(b->buffer, b->unread.first);
     });
     std::unordered_map<const Instruction*, std::vector<Instruction*>> in_front;  // looked up
     std::vector<Computation*> changed;
     RecomputedValue value;
     for (size_t n = 0; n < in_order.size(); ++n) {
-      const Candidate& c = *in_order[n];
+      const Recomputation& c = *in_order[n];
       // From the second stretch on it is the copy before that is no longer read.
       const bool again = n > 0 && in_order[n - 1]->buffer == c.buffer;
       if (!again) value = c.value;
@@ -308,7 +306,7 @@ class Round {
     computation.set_schedule(std::move(schedule));
   }
 
-  void Explain(const Candidate& c, const Instruction& copy) {
+  void Explain(const Recomputation& c, const Instruction& copy) {
     context_.records.Add(c.moved ? reasons::kMoved : reasons::kRecomputed, c.value.maker->name(),
                          {{"copy", copy.name()},
                           {"user", c.before->name()},
@@ -327,7 +325,7 @@ class Round {
   // All of these are looked up, never iterated.
   std::unordered_map<const Instruction*, std::vector<int32_t>> uses_of_;
   std::unordered_map<const Computation*, int64_t> executions_;
-  std::vector<Candidate> candidates_;
+  std::vector<Recomputation> candidates_;
   std::unordered_map<int32_t, std::vector<Stretch>> dropped_, needed_;  // by buffer
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/spaces/space_plan.h"
 

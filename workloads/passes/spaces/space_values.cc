@@ -3,6 +3,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/product.h"
 #include "workloads/passes/spaces/space_plan.h"

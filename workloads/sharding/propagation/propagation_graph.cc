@@ -5,7 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/underlying.h"
 
 namespace tpusim::sharding {
 
@@ -27,7 +27,7 @@ std::vector<char> InvariantLeaves(const Instruction& loop) {
   if (loop.shape().IsArray()) return {0};
   for (size_t n = 0; n < loop.shape().tuple.size(); ++n) {
     leaves.resize(leaves.size() + hlo::Leaves(loop.shape().tuple[n]).size(),
-                  hlo::IsInvariantElement(loop, static_cast<int64_t>(n)) ? 1 : 0);
+                  hlo::ForwardsElement(loop, static_cast<int64_t>(n)) ? 1 : 0);
   }
   return leaves;
 }
