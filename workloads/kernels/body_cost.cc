@@ -15,11 +15,10 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
-#include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/known_values.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
-#include "workloads/kernels/known_elements.h"
 #include "workloads/kernels/limits.h"
 #include "workloads/mosaic/bytecode.h"
 #include "workloads/mosaic/price.h"
@@ -74,7 +73,7 @@ Call::Array ArrayOf(const Shape& shape) {
 class BodyCosts {
  public:
   BodyCosts(const hlo::Module& module, int64_t partitions, const target::Target& target)
-      : calls_(module),
+      : values_(module),
         lacks_constants_(LacksConstants(module)),
         partitions_(std::clamp<int64_t>(partitions, 1, limits::kTablePartitions.most())) {
     if (partitions > partitions_) limits::kTablePartitions.Reached(partitions - partitions_);
@@ -102,13 +101,13 @@ class BodyCosts {
           return NoRule("the kernel has an operand that is no array");
         }
         Call::Array& array = facts.operands.emplace_back(ArrayOf(operand->shape()));
-        // Operands are also what a kernel computes with: only what may be a table is examined.
+        // Operands are also what a kernel computes with: only what may be a table is evaluated.
         bool small = operand->shape().rank() <= 3;  // number: dimensions of a table
         if (small && std::ssize(facts.operands) > limits::kTableOperands.most()) {
           small = false;
           limits::kTableOperands.Reached();
         }
-        auto known = small ? KnownElements(*operand, partition, calls_) : std::nullopt;
+        auto known = small ? values_.ArrayOf(*operand, partition) : std::nullopt;
         const bool integral = hlo::IsIntegral(operand->shape().element_type);
         lacks_table = lacks_table || (lacks_constants_ && small && integral && !known);
         if (!known) continue;
@@ -138,7 +137,7 @@ class BodyCosts {
   }
 
  private:
-  hlo::CallGraph calls_;
+  const hlo::KnownValues values_;
   bool lacks_constants_;
   int64_t partitions_;
   Call facts_;

@@ -20,6 +20,7 @@
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/async.h"
+#include "workloads/hlo/analysis/branch_choice.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -60,6 +61,7 @@ class Lowering {
  public:
   Lowering(const LoweringInput& input, const target::Target& target)
       : input_(input),
+        values_(*input.module),
         target_(target),
         streams_(
             AssignStreams(*input.module, target.chip().sparse_core.count / target.chip().devices)),
@@ -180,7 +182,7 @@ class Lowering {
         }
         case Execution::kLoop: {
           ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
-          if (const auto turns = hlo::TurnsOf(*i, op.trips)) {
+          if (const auto turns = hlo::TurnsOf(*i, op.trips, values_)) {
             op.turns = turns->conditional;
             ops_.turns.emplace(turns->conditional, *turns);
           }
@@ -327,7 +329,7 @@ class Lowering {
       return;
     }
     for (size_t p = 0; p < partitions; ++p) {
-      const hlo::BranchChoice choice = hlo::BranchOf(i, static_cast<int64_t>(p));
+      const hlo::BranchChoice choice = hlo::BranchOf(i, static_cast<int64_t>(p), values_);
       branch.taken.push_back(choice.taken.value_or(index));
       assumed = assumed || !choice.taken;
       stated = stated || choice.stated;
@@ -560,6 +562,7 @@ class Lowering {
   }
 
   const LoweringInput& input_;
+  const hlo::KnownValues values_;
   const target::Target& target_;
   const std::unordered_map<const Instruction*, isa::StreamId> streams_;
   const std::unordered_map<const Instruction*, passes::WaitFact> waits_;

@@ -13,9 +13,9 @@
 #include "models/isa/program.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/hlo/analysis/branch_choice.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/hlo/rules/branches.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::lowering {

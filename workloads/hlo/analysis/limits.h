@@ -1,4 +1,5 @@
-// Where the analysis of modules stops looking (configs/limit.h).
+// Where the analysis of modules stops looking (configs/limit.h). What is not found out counts as
+// depending on data.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_LIMITS_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_LIMITS_H_
 
@@ -6,6 +7,14 @@
 
 namespace tpusim::hlo::limits {
 
+inline constexpr Limit kKnownElements{"known-values.elements", 1 << 22, "arrays",
+                                      "elements of an array that is evaluated"};
+inline constexpr Limit kKnownDepth{
+    "known-values.depth", 64, "values",
+    "operations, loops and calls through which a value is followed to constants"};
+// A value that is used twice is evaluated twice.
+inline constexpr Limit kKnownOperations{"known-values.operations", 4096, "values",
+                                        "operations that are evaluated for one value"};
 inline constexpr Limit kConstantCarries{
     "hlo.constant_carries", 16, "values",
     "loops, calls and tuples through which a constant is followed to a trip count"};
