@@ -10,6 +10,7 @@
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::fuzz {

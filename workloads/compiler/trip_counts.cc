@@ -5,8 +5,8 @@
 
 #include "configs/status_macros.h"
 #include "workloads/compiler/reasons.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/rules/assumed_trips.h"
-#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::compiler {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -84,7 +85,7 @@ Congruence::Relation Congruence::Direct(const Computation* a, const Computation*
   if (a == b) return Relation::kSame;
   if (const auto found = relations_.find({a, b}); found != relations_.end()) return found->second;
   const bool loops =
-      loops_ != nullptr && a == loops_->backward->called()[0] && b == loops_->forward->called()[0];
+      pair_ != nullptr && a == pair_->backward->called()[0] && b == pair_->forward->called()[0];
   return loops ? Relation::kLoops : Relation::kNone;
 }
 
@@ -110,25 +111,25 @@ Congruence::Relation Congruence::RelationOf(const Instruction* a, const Instruct
 }
 
 bool Congruence::IsElement(const Instruction* value) const {
-  return CarriedElement(*value, *value->parent()) >= 0 && callers_.contains(value->parent());
+  return hlo::CarriedElement(*value, *value->parent()) >= 0 && callers_.contains(value->parent());
 }
 
 Instruction* Congruence::Before(const Instruction* value) const {
   if (!IsElement(value)) return nullptr;
   const Instruction& loop = *callers_.at(value->parent());
   const int64_t element = value->attrs().tuple_index();
-  return IsInvariant(loop, element) ? ElementOf(loop.operand(0), element) : nullptr;
+  return hlo::IsInvariant(loop, element) ? hlo::TupleElement(loop.operand(0), element) : nullptr;
 }
 
 Instruction* Congruence::FromOtherRegion(const Instruction* value) const {
-  const auto in = CrossingOf(*value);
+  const auto in = BoundaryOf(*value);
   if (!in || !in->inwards) return nullptr;
   Instruction* whole = Resolved(in->value, callers_);
   for (Instruction* before = Before(whole); before != nullptr; before = Before(whole)) {
     whole = Resolved(before, callers_);
   }
-  const auto out = CrossingOf(*whole);
-  return out && !out->inwards && in->SameDivision(*out) ? out->value : nullptr;
+  const auto out = BoundaryOf(*whole);
+  return out && !out->inwards && in->SameSharding(*out) ? out->value : nullptr;
 }
 
 bool Congruence::Step(Instruction* a, Instruction* b) {
@@ -150,8 +151,8 @@ bool Congruence::Step(Instruction* a, Instruction* b) {
       if (IsElement(a) != IsElement(b) && Invariants(a, b, equal)) return equal || differ();
       break;
   }
-  if (const auto p = CrossingOf(*a), q = CrossingOf(*b); p || q) {
-    if (p && q && p->inwards == q->inwards && p->SameDivision(*q)) return Want(p->value, q->value);
+  if (const auto p = BoundaryOf(*a), q = BoundaryOf(*b); p || q) {
+    if (p && q && p->inwards == q->inwards && p->SameSharding(*q)) return Want(p->value, q->value);
     Instruction* x = FromOtherRegion(a);
     Instruction* y = FromOtherRegion(b);
     if (x == nullptr && y == nullptr) return differ();
@@ -183,8 +184,8 @@ bool Congruence::Operations(Instruction* a, Instruction* b) {
 
 bool Congruence::Roots(Computation* a, Computation* b, int64_t i, int64_t j) {
   if (i < 0 && j < 0) return Want(a->root(), b->root());
-  Instruction* x = ElementOf(a->root(), i);
-  Instruction* y = ElementOf(b->root(), j);
+  Instruction* x = hlo::TupleElement(a->root(), i);
+  Instruction* y = hlo::TupleElement(b->root(), j);
   return x != nullptr && y != nullptr && Want(x, y);
 }
 
@@ -208,8 +209,8 @@ bool Congruence::Elements(Instruction* a, Instruction* b) {
       y = of_y->second;
     }
     if (!element || x->called().size() != 2 || y->called().size() != 2) return false;
-    Instruction* first = ElementOf(x->operand(0), i);
-    Instruction* other = ElementOf(y->operand(0), j);
+    Instruction* first = hlo::TupleElement(x->operand(0), i);
+    Instruction* other = hlo::TupleElement(y->operand(0), j);
     if (first == nullptr || other == nullptr) return false;
     // They run equally often.
     for (size_t n = 0; n < 2; ++n) Align(x->called()[n], y->called()[n], Relation::kAligned);
@@ -232,23 +233,20 @@ bool Congruence::Elements(Instruction* a, Instruction* b) {
 
 // A value of the backward body and one of the forward body. False: nothing is special about them.
 bool Congruence::AcrossLoops(Instruction* a, Instruction* b, bool& equal) {
+  const hlo::LoopFacts& backward = loops_.Of(*pair_->backward);
+  const hlo::LoopFacts& forward = loops_.Of(*pair_->forward);
   if (a->shape().IsScalar()) {
-    const auto x = AffineOf(a, *loops_->backward, loops_->backward_trips);
-    const auto y = AffineOf(b, *loops_->forward, loops_->forward_trips);
+    const auto x = backward.AffineOf(*a), y = forward.AffineOf(*b);
     if (x && y) {
-      equal = loops_->Same(*x, *y);
+      equal = pair_->Same(*x, *y);
       return true;
     }
   }
-  if (const auto read = SlotRead(a)) {
-    if (const auto stack = loops_->StackIn(read->array)) {
-      const auto at = AffineOf(read->index, *loops_->backward, loops_->backward_trips);
-      const auto by = AffineOf(stack->index, *loops_->forward, loops_->forward_trips);
-      const int64_t slots = read->array->shape().dims[0];
-      const auto inside = [&](int64_t slot) { return slot >= 0 && slot < slots; };
-      equal = at && by && by->scale != 0 && loops_->Same(*at, *by) && inside(by->offset) &&
-              inside(by->offset + by->scale * (loops_->forward_trips - 1)) &&
-              Want(stack->written, b);
+  if (const auto read = ReadSlotOf(a)) {
+    if (const auto written = pair_->StackIn(read->array)) {
+      const auto at = backward.AffineOf(*read->index), by = forward.AffineOf(*written->index);
+      equal = at && by && by->scale != 0 && pair_->Same(*at, *by) && StaysIn(*by, forward, *read) &&
+              Want(written->value, b);
       return true;
     }
   }

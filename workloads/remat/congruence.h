@@ -36,15 +36,15 @@ struct Difference {
 
 class Congruence {
  public:
-  // `loops` is null where none go over what others have left. Both must live as long.
-  explicit Congruence(const Callers& callers, const LoopPair* loops = nullptr)
-      : callers_(callers), loops_(loops) {}
+  // `pair` is null where the values are in one computation. All of them must outlive this.
+  Congruence(const Callers& callers, hlo::ModuleLoops& loops, const LoopPair* pair = nullptr)
+      : callers_(callers), loops_(loops), pair_(pair) {}
 
   // Why `later`, in the backward loop if there is one, is not seen to be `earlier`; nullopt: it is.
   std::optional<Difference> Find(hlo::Instruction* later, hlo::Instruction* earlier);
 
  private:
-  using Pair = std::pair<hlo::Instruction*, hlo::Instruction*>;
+  using Values = std::pair<hlo::Instruction*, hlo::Instruction*>;
   // How iterations of two computations belong together. Apart: loops around one or both of them are
   // not those of the other one, so that only what these loops do not change can be equal.
   enum class Relation { kNone, kSame, kAligned, kApplied, kLoops, kApart };
@@ -69,10 +69,11 @@ class Congruence {
   bool Refuse(std::string why);
 
   const Callers& callers_;
-  const LoopPair* loops_;
+  hlo::ModuleLoops& loops_;
+  const LoopPair* pair_;
   std::map<std::pair<const hlo::Computation*, const hlo::Computation*>, Relation> relations_;
-  std::set<Pair> seen_;  // looked up, never iterated
-  std::vector<Pair> work_;
+  std::set<Values> seen_;  // looked up, never iterated
+  std::vector<Values> work_;
   std::string why_;
 };
 

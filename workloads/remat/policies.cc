@@ -14,9 +14,10 @@
 
 #include "configs/name_value.h"
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/loops.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/checkpoint_names.h"
 #include "workloads/remat/recomputed.h"
 #include "workloads/remat/saved_values.h"
@@ -62,7 +63,7 @@ Kept KeptAs(Instruction* value) {
       const auto placement = hlo::PlacementOf(*user);
       if (placement == hlo::Placement::kToHost) return Kept::kOffloaded;
       if (IsBackward(*user)) kept = Kept::kSaved;
-      const bool gives_on = Behind(user) == Behind(value) || user->opcode() == Opcode::kTuple ||
+      const bool gives_on = hlo::Underlying(user) == hlo::Underlying(value) || user->opcode() == Opcode::kTuple ||
                             user->opcode() == Opcode::kOptBarrier ||
                             user->opcode() == Opcode::kReducePrecision;
       // A slot of a stack.
@@ -241,9 +242,9 @@ absl::Status StatePolicies(const std::vector<StatedPolicy>& policies, hlo::Modul
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Chosen> chosen, ChosenOf(values, policies));
-  Keeper keeper;
-  for (const Chosen& c : InForwardOrder(chosen, module)) keeper.Left(*c.value, c.on_host);
-  for (const Chosen& c : chosen) RETURN_IF_ERROR(keeper.Keep(*c.value, c.on_host));
+  ResidualSaver saver;
+  for (const Chosen& c : InForwardOrder(chosen, module)) saver.Residual(*c.value, c.on_host);
+  for (const Chosen& c : chosen) RETURN_IF_ERROR(saver.Keep(*c.value, c.on_host));
   Sweep(module);
   return absl::OkStatus();
 }

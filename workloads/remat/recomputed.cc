@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "workloads/hlo/analysis/loops.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/checkpoint_names.h"
@@ -55,18 +57,18 @@ class Likeness {
       : loop_(loop), is_entry_(is_entry) {
     const size_t elements = loop != nullptr ? loop->shape().tuple.size() : 0;
     for (size_t n = 0; n < elements; ++n) {
-      const auto stack = StackOf(*loop, static_cast<int64_t>(n));
-      if (stack) left_.insert(Behind(stack->written));
+      const auto stack = WrittenSlotOf(*loop, static_cast<int64_t>(n));
+      if (stack) left_.insert(hlo::Underlying(stack->value));
     }
     for (Instruction* i : computation.PostOrder()) {
-      Instruction* value = Behind(i);
-      const Kind kind = value == i ? KindOf(i) : kinds_.at(value);
-      kinds_.emplace(i, kind);
-      if (value == i && i->shape().IsArray()) like_[kind.hash].push_back(i);
+      Instruction* value = hlo::Underlying(i);
+      const ValueHash hash_of = value == i ? HashOfValue(i) : hashes_.at(value);
+      hashes_.emplace(i, hash_of);
+      if (value == i && i->shape().IsArray()) like_[hash_of.hash].push_back(i);
       position_.emplace(i, position_.size());
     }
   }
-  uint64_t Of(const Instruction* value) const { return kinds_.at(value).hash; }
+  uint64_t Of(const Instruction* value) const { return hashes_.at(value).hash; }
   const std::vector<Instruction*>& Like(uint64_t hash) const {
     static const std::vector<Instruction*> none;
     const auto found = like_.find(hash);
@@ -75,35 +77,35 @@ class Likeness {
   size_t PositionOf(const Instruction* value) const { return position_.at(value); }
 
  private:
-  struct Kind {
+  struct ValueHash {
     uint64_t hash = 0;
     // The same in all iterations: one loop may compute what the other one is given.
     bool invariant = false;
   };
 
-  Kind KindOf(Instruction* i) const {
+  ValueHash HashOfValue(Instruction* i) const {
     const uint64_t shape = HashOf(i->shape());
     if (i->opcode() == Opcode::kParameter) {
       return {is_entry_ ? Mixed(shape, static_cast<uint64_t>(i->id())) : shape, false};
     }
     if (i->opcode() == Opcode::kGetTupleElement) {
       const bool carried = loop_ != nullptr && i->operand(0)->opcode() == Opcode::kParameter;
-      return {shape, carried && IsInvariant(*loop_, i->attrs().tuple_index())};
+      return {shape, carried && hlo::IsInvariant(*loop_, i->attrs().tuple_index())};
     }
     if (i->opcode() == Opcode::kCall || i->opcode() == Opcode::kWhile ||
-        i->opcode() == Opcode::kConditional || CrossingOf(*i)) {
+        i->opcode() == Opcode::kConditional || BoundaryOf(*i)) {
       return {shape, false};
     }
     bool invariant = loop_ != nullptr && !i->HasSideEffect();
     uint64_t hash = Mixed(shape, static_cast<uint64_t>(i->opcode()));
     for (const Instruction* operand : i->operands()) {
-      const Kind& of = kinds_.at(operand);
+      const ValueHash& of = hashes_.at(operand);
       invariant = invariant && of.invariant;
       hash = Mixed(hash, of.hash);
     }
     // Indices go by numbers of iterations; what is in a slot may not be in the other loop.
     const bool leaf = invariant || left_.contains(i) ||
-                      (!is_entry_ && (i->shape().IsScalar() || SlotRead(i) ||
+                      (!is_entry_ && (i->shape().IsScalar() || ReadSlotOf(i) ||
                                       i->opcode() == Opcode::kDynamicSlice));
     return {leaf ? shape : hash, invariant};
   }
@@ -111,14 +113,15 @@ class Likeness {
   const Instruction* const loop_;
   const bool is_entry_;
   std::unordered_set<const Instruction*> left_;  // for another loop, which reads it from a slot
-  std::unordered_map<const Instruction*, Kind> kinds_;
+  std::unordered_map<const Instruction*, ValueHash> hashes_;
   std::unordered_map<uint64_t, std::vector<Instruction*>> like_;
   std::unordered_map<const Instruction*, size_t> position_;
 };
 
-class Finder {
+class NamedValueFinder {
  public:
-  explicit Finder(hlo::Module& module) : module_(module), callers_(CallersOf(module)) {}
+  explicit NamedValueFinder(hlo::Module& module)
+      : module_(module), callers_(CallersOf(module)), loops_(module) {}
 
   std::vector<NamedValue> All() {
     std::vector<NamedValue> found;
@@ -166,7 +169,7 @@ class Finder {
   bool AmongThose(const Computation* computation, const LoopPair* loops, NamedValue& named,
                   std::optional<Difference>& nearest) {
     Instruction* operand = named.value->operand(0);
-    Instruction* computed = Behind(operand);
+    Instruction* computed = hlo::Underlying(operand);
     const Likeness& own = Values(named.value->parent());
     const Likeness& values = Values(computation);
     std::vector<Instruction*> candidates;
@@ -177,7 +180,7 @@ class Finder {
     // Those with the name first; else in order.
     std::ranges::stable_partition(
         candidates, [&](Instruction* candidate) { return NamedAs(named, candidate) != nullptr; });
-    Congruence congruence(callers_, loops);
+    Congruence congruence(callers_, loops_, loops);
     for (Instruction* candidate : candidates) {
       auto difference = congruence.Find(computed, candidate);
       if (!difference) {
@@ -198,7 +201,7 @@ class Finder {
       Instruction* i = work.back();
       work.pop_back();
       for (Instruction* user : i->users()) {
-        if (user == named.value || Behind(user) != value) continue;
+        if (user == named.value || hlo::Underlying(user) != value) continue;
         const bool before = user->parent() != named.value->parent() ||
                             Values(user->parent()).PositionOf(user) <
                                 Values(user->parent()).PositionOf(named.value);
@@ -212,7 +215,8 @@ class Finder {
   bool InSameComputation(NamedValue& named, std::optional<Difference>& nearest) {
     // A value that only comes in through the barrier is there already.
     std::vector<Instruction*> passed;
-    Instruction* computed = Behind(named.value->operand(0), &passed);
+    Instruction* computed = hlo::Underlying(named.value->operand(0), &passed);
+    std::erase_if(passed, [](const Instruction* i) { return hlo::CheckpointName(*i).has_value(); });
     if (!passed.empty() && IsMarked(named.value, callers_)) {
       Instruction* names = NamedAs(named, computed);
       named.forward = names != nullptr ? names : computed;
@@ -237,14 +241,14 @@ class Finder {
     const Likeness& around = Values(backward->parent());
     std::unordered_set<const Instruction*> tried;
     for (Instruction* i : backward->operand(0)->operands()) {
-      Instruction* left = Behind(i);
+      Instruction* left = hlo::Underlying(i);
       if (left->opcode() != Opcode::kGetTupleElement) continue;
       Instruction* loop = left->operand(0);
       if (around.PositionOf(loop) >= around.PositionOf(backward) || !tried.insert(loop).second ||
           !hlo::LoopCarry::Find(loop, &carry)) {
         continue;
       }
-      if (auto pair = PairOf(loop, backward)) at->second.push_back(*std::move(pair));
+      if (auto pair = PairOf(loop, backward, loops_)) at->second.push_back(*std::move(pair));
     }
     return at->second;
   }
@@ -274,12 +278,13 @@ class Finder {
 
   hlo::Module& module_;
   const Callers callers_;
+  hlo::ModuleLoops loops_;
   std::unordered_map<const Computation*, std::unique_ptr<Likeness>> values_;
   std::unordered_map<const Instruction*, std::vector<LoopPair>> pairs_;
 };
 
 }  // namespace
 
-std::vector<NamedValue> FindNamedValues(hlo::Module& module) { return Finder(module).All(); }
+std::vector<NamedValue> FindNamedValues(hlo::Module& module) { return NamedValueFinder(module).All(); }
 
 }  // namespace tpusim::remat

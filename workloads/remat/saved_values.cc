@@ -68,7 +68,7 @@ Instruction* LastElement(Instruction* loop) {
 }
 
 // Writes a value of the forward body into a stack of its own; returns that, behind the loop.
-Instruction* WriteSlots(const LoopPair& loops, Instruction* value, Instruction* initial) {
+Instruction* AddSlotWrites(const LoopPair& loops, Instruction* value, Instruction* initial) {
   const Shape one = Stacked(value->shape(), 1), all = initial->shape();
   Instruction* stack = AddElement(loops.forward, initial);
   Computation* body = stack->parent();
@@ -85,7 +85,7 @@ Instruction* WriteSlots(const LoopPair& loops, Instruction* value, Instruction* 
 
 // Reads one iteration's slot of a stack (an array with a slot for each) in the backward body. The
 // stack becomes an element of the loop only in Keep; until then the index is the first operand.
-Instruction* ReadSlot(const LoopPair& loops, const Shape& shape, const Instruction* like) {
+Instruction* AddSlotRead(const LoopPair& loops, const Shape& shape, const Instruction* like) {
   Computation* body = loops.read_at->parent();
   const Shape one = Stacked(shape, 1);
   std::vector<Instruction*> operands = {loops.read_at};
@@ -156,7 +156,7 @@ bool PruneBarrier(Instruction* barrier) {
 
 }  // namespace
 
-Instruction* Keeper::Rounded(Instruction* forward) {
+Instruction* ResidualSaver::Rounded(Instruction* forward) {
   const auto [at, is_new] = rounded_.try_emplace(forward, forward);
   const std::optional<std::string> name = hlo::CheckpointName(*forward);
   if (is_new && name) {
@@ -171,7 +171,7 @@ Instruction* Keeper::Rounded(Instruction* forward) {
 }
 
 // What stacks of one shape begin as.
-Instruction* Keeper::Zeros(const LoopPair& loops, const Shape& shape) {
+Instruction* ResidualSaver::Zeros(const LoopPair& loops, const Shape& shape) {
   Computation* around = loops.forward->parent();
   const Shape all = Stacked(shape, loops.slots);
   Instruction*& zeros = zeros_[{around, all.ToString()}];
@@ -196,7 +196,7 @@ bool IsRead(const Instruction* value, const std::unordered_set<const Instruction
   return false;
 }
 
-Instruction* Keeper::Left(const NamedValue& named, bool on_host) {
+Instruction* ResidualSaver::Residual(const NamedValue& named, bool on_host) {
   Instruction*& left = left_[{named.forward, on_host}];
   if (left != nullptr) return left;
   left = on_host ? named.forward : Rounded(named.forward);
@@ -204,7 +204,7 @@ Instruction* Keeper::Left(const NamedValue& named, bool on_host) {
   return left;
 }
 
-absl::Status Keeper::Keep(const NamedValue& named, bool on_host) {
+absl::Status ResidualSaver::Keep(const NamedValue& named, bool on_host) {
   const auto at = brought_.find({named.forward, named.barrier, named.value->parent(), on_host});
   if (at != brought_.end() && !at->second->removed()) {
     named.value->ReplaceAllUsesWith(at->second);
@@ -214,10 +214,10 @@ absl::Status Keeper::Keep(const NamedValue& named, bool on_host) {
     return UserError(fmt::format("'{}' at {}: what it would be kept for is gone already",
                                  named.name, named.value->Describe()));
   }
-  Instruction* kept = Left(named, on_host);
+  Instruction* kept = Residual(named, on_host);
   // What the backward pass reads comes first: with readers, indices are not cut on the way.
   Instruction* read = kept;
-  if (named.loops) read = ReadSlot(*named.loops, kept->shape(), named.value);
+  if (named.loops) read = AddSlotRead(*named.loops, kept->shape(), named.value);
   Instruction* brought = read;
   // As JAX has them: what is kept comes first.
   if (named.barrier != nullptr) {
@@ -227,7 +227,7 @@ absl::Status Keeper::Keep(const NamedValue& named, bool on_host) {
   brought_[{named.forward, named.barrier, named.value->parent(), on_host}] = brought;
   named.value->ReplaceAllUsesWith(brought);
   if (!named.loops) return absl::OkStatus();
-  Instruction* stack = WriteSlots(*named.loops, kept, Zeros(*named.loops, kept->shape()));
+  Instruction* stack = AddSlotWrites(*named.loops, kept, Zeros(*named.loops, kept->shape()));
   read->operand(0)->ReplaceOperand(0, AddElement(named.loops->backward, stack));
   return absl::OkStatus();
 }

@@ -32,10 +32,10 @@ bool IsRead(const hlo::Instruction* value,
 // Keeps values of FindNamedValues. The module was swept before, and is to be swept afterwards. The
 // order of calls is that of what is added: of operations that may go in any order, passes take
 // those first that were there first.
-class Keeper {
+class ResidualSaver {
  public:
   // What the forward pass leaves of a value.
-  hlo::Instruction* Left(const NamedValue& named, bool on_host);
+  hlo::Instruction* Residual(const NamedValue& named, bool on_host);
   // Who reads the recomputed value reads the one that is left. Error: nothing is left of it.
   absl::Status Keep(const NamedValue& named, bool on_host);
 
@@ -51,8 +51,8 @@ class Keeper {
   std::map<hlo::Instruction*, hlo::Instruction*> rounded_;
   std::map<std::pair<hlo::Instruction*, bool>, hlo::Instruction*> left_;
   // Where the value is read, a value is brought once.
-  using Place = std::tuple<hlo::Instruction*, hlo::Instruction*, hlo::Computation*, bool>;
-  std::map<Place, hlo::Instruction*> brought_;
+  using ReadPlace = std::tuple<hlo::Instruction*, hlo::Instruction*, hlo::Computation*, bool>;
+  std::map<ReadPlace, hlo::Instruction*> brought_;
 };
 
 // Removes what neither results nor effects need, with elements of barriers and loops.

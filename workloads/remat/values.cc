@@ -2,9 +2,9 @@
 
 #include <unordered_set>
 
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/hlo/transforms/checkpoint_names.h"
 #include "workloads/sharding/text/markers.h"
 
 namespace tpusim::remat {
@@ -14,54 +14,12 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool GivesOn(const Instruction& i) {
-  if (i.operands().size() != 1 || !i.shape().IsArray() ||
-      !hlo::SameDims(i.shape(), i.operand(0)->shape())) {
-    return false;
-  }
-  return i.opcode() == Opcode::kCopy || i.opcode() == Opcode::kOptBarrier ||
-         hlo::CheckpointName(i).has_value() || hlo::PlacementOf(i).has_value() ||
-         sharding::IsTarget(i, sharding::kConstraint) ||
-         sharding::IsTarget(i, sharding::kResultConstraint) ||
-         sharding::IsTarget(i, sharding::kBarrierMarker);
-}
-
 bool RunsComputations(const Instruction& i) {
   return i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional ||
          i.opcode() == Opcode::kCall;
 }
 
 }  // namespace
-
-Instruction* Behind(Instruction* value, std::vector<Instruction*>* passed) {
-  while (true) {
-    if (GivesOn(*value)) {
-      if (value->opcode() == Opcode::kOptBarrier && !hlo::CheckpointName(*value) &&
-          passed != nullptr) {
-        passed->push_back(value);
-      }
-      value = value->operand(0);
-      continue;
-    }
-    if (value->opcode() != Opcode::kGetTupleElement) return value;
-    Instruction* tuple = value->operand(0);
-    std::vector<Instruction*> barriers;
-    while (tuple->opcode() == Opcode::kOptBarrier) {
-      barriers.push_back(tuple);
-      tuple = tuple->operand(0);
-    }
-    if (tuple->opcode() != Opcode::kTuple) return value;
-    if (passed != nullptr) passed->insert(passed->end(), barriers.begin(), barriers.end());
-    value = tuple->operand(value->attrs().tuple_index());
-  }
-}
-
-Instruction* ElementOf(Instruction* tuple, int64_t index) {
-  while (tuple->opcode() == Opcode::kOptBarrier || tuple->opcode() == Opcode::kCopy) {
-    tuple = tuple->operand(0);
-  }
-  return tuple->opcode() == Opcode::kTuple ? tuple->operand(index) : nullptr;
-}
 
 const Computation* HomeOf(const Computation* computation, const Callers& callers) {
   for (auto at = callers.find(computation);
@@ -72,7 +30,7 @@ const Computation* HomeOf(const Computation* computation, const Callers& callers
   return computation;
 }
 
-std::optional<Crossing> CrossingOf(const Instruction& value) {
+std::optional<RegionBoundary> BoundaryOf(const Instruction& value) {
   const bool element = value.opcode() == Opcode::kGetTupleElement;
   const Instruction& call = element ? *value.operand(0) : value;
   const bool inwards = sharding::IsTarget(call, sharding::kGlobalToLocal);
@@ -92,17 +50,17 @@ std::optional<Crossing> CrossingOf(const Instruction& value) {
   if (begin == std::string::npos) return std::nullopt;
   text = text.substr(begin, text.find("<@", begin + 2) - begin);
   text.resize(text.find_last_not_of(", ]>") + 1);
-  return Crossing{inwards, call.operands()[static_cast<size_t>(index)], text,
+  return RegionBoundary{inwards, call.operands()[static_cast<size_t>(index)], text,
                   attribute(sharding::kManualAxes)};
 }
 
 Instruction* Resolved(Instruction* value, const Callers& callers) {
   while (true) {
-    value = Behind(value);
+    value = hlo::Underlying(value);
     const bool element = value->opcode() == Opcode::kGetTupleElement;
     Instruction* source = element ? value->operand(0) : value;
     const auto part = [&](Instruction* whole) {
-      return element ? ElementOf(whole, value->attrs().tuple_index()) : whole;
+      return element ? hlo::TupleElement(whole, value->attrs().tuple_index()) : whole;
     };
     Instruction* next = nullptr;
     if (source->opcode() == Opcode::kCall && source->called().size() == 1) {
@@ -117,9 +75,9 @@ Instruction* Resolved(Instruction* value, const Callers& callers) {
         if (call->called()[branch] == source->parent()) n = branch + 1;
       }
       next = n < call->operands().size() ? part(call->operand(n)) : nullptr;
-    } else if (const auto in = CrossingOf(*value); in && in->inwards) {
-      const auto out = CrossingOf(*Behind(in->value));
-      if (out && !out->inwards && in->SameDivision(*out)) next = out->value;
+    } else if (const auto in = BoundaryOf(*value); in && in->inwards) {
+      const auto out = BoundaryOf(*hlo::Underlying(in->value));
+      if (out && !out->inwards && in->SameSharding(*out)) next = out->value;
     }
     if (next == nullptr) return value;
     value = next;
@@ -156,25 +114,6 @@ void GiveOwnBodies(hlo::Module& module) {
       if (called != i->called()) i->set_called(called);
     }
   }
-}
-
-int64_t CarriedElement(const Instruction& read, const Computation& body) {
-  if (read.opcode() != Opcode::kGetTupleElement || read.parent() != &body ||
-      read.operand(0)->opcode() != Opcode::kParameter) {
-    return -1;
-  }
-  return read.attrs().tuple_index();
-}
-
-int64_t ElementBehind(const Instruction& read, const Instruction& loop) {
-  const bool is = read.opcode() == Opcode::kGetTupleElement && read.operand(0) == &loop;
-  return is ? read.attrs().tuple_index() : -1;
-}
-
-bool IsInvariant(const Instruction& loop, int64_t element) {
-  const Computation& body = *loop.called()[0];
-  Instruction* next = ElementOf(body.root(), element);
-  return next != nullptr && CarriedElement(*Behind(next), body) == element;
 }
 
 }  // namespace tpusim::remat

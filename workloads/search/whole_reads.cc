@@ -1,13 +1,12 @@
 #include "workloads/search/whole_reads.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <optional>
 #include <set>
 
+#include "workloads/hlo/analysis/loop_stacks.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/remat/loop_pair.h"
 
 namespace tpusim::search {
 namespace {
@@ -25,10 +24,10 @@ bool KeepsAll(const Instruction& i) {
   return opcode == Opcode::kCopy || opcode == Opcode::kReduce || hlo::IsCollective(opcode);
 }
 
-class Finder {
+class WholeReadFinder {
  public:
-  explicit Finder(const std::function<absl::StatusOr<int64_t>(const Instruction&)>& trips)
-      : trips_(trips) {}
+  WholeReadFinder(const hlo::KnownValues& values, const LoopTrips& trips)
+      : values_(values), trips_(trips) {}
 
   // Whether all of an array of `computation` is read; in the body of a loop, by each iteration.
   bool IsRead(Instruction* value) {
@@ -70,45 +69,37 @@ class Finder {
   bool LoopReads(const Instruction& loop, int64_t element) {
     const absl::StatusOr<int64_t> trips = trips_(loop);
     if (!trips.ok() || *trips < 1) return false;
+    const hlo::LoopFacts facts(loop, values_, *trips);
     for (Instruction* i : loop.called()[0]->instructions()) {
-      if (i->opcode() != Opcode::kGetTupleElement || i->attrs().tuple_index() != element ||
-          i->operand(0)->opcode() != Opcode::kParameter) {
-        continue;
-      }
+      if (hlo::CarriedElement(*i, *loop.called()[0]) != element) continue;
       if (IsRead(i)) return true;
       for (Instruction* user : i->users()) {
-        if (TakesALayer(user, i, loop, *trips) && IsRead(user)) return true;
+        if (TakesALayer(user, i, facts) && IsRead(user)) return true;
       }
     }
     return false;
   }
 
-  // A slice of one index along one dimension, each index in one iteration.
-  static bool TakesALayer(Instruction* slice, const Instruction* stack, const Instruction& loop,
-                          int64_t trips) {
+  // Whether it slices one slot of the stack, each in one iteration.
+  static bool TakesALayer(Instruction* slice, const Instruction* stack,
+                          const hlo::LoopFacts& loop) {
     if (slice->opcode() != Opcode::kDynamicSlice || slice->operand(0) != stack) return false;
-    std::optional<size_t> along;
-    for (size_t d = 0; d < stack->shape().dims.size(); ++d) {
-      if (slice->shape().dims[d] == stack->shape().dims[d]) continue;
-      if (along || slice->shape().dims[d] != 1 || stack->shape().dims[d] != trips) return false;
-      along = d;
-    }
-    if (!along) return true;
-    const auto index = remat::AffineOf(slice->operand(1 + *along), loop, trips);
-    if (!index || std::abs(index->scale) != 1) return false;
-    return index->offset == (index->scale > 0 ? 0 : trips - 1);
+    const auto slot = hlo::SlotOf(slice);
+    return slot && hlo::OrderOf(*slot, loop) != hlo::SlotOrder::kNone;
   }
 
-  const std::function<absl::StatusOr<int64_t>(const Instruction&)>& trips_;
+  const hlo::KnownValues& values_;
+  const LoopTrips& trips_;
   std::set<const Instruction*> seen_;
 };
 
 }  // namespace
 
 std::vector<bool> WholeReads(const hlo::Module& module, const LoopTrips& trips) {
+  const hlo::KnownValues values(module);
   std::vector<bool> whole;
   for (Instruction* argument : module.entry()->parameters()) {
-    whole.push_back(argument->shape().IsArray() && Finder(trips).IsRead(argument));
+    whole.push_back(argument->shape().IsArray() && WholeReadFinder(values, trips).IsRead(argument));
   }
   return whole;
 }

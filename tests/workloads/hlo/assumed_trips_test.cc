@@ -2,6 +2,7 @@
 
 #include "fmt/format.h"
 #include "hlo_test_util.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/io/text_parser.h"
 
 namespace tpusim::hlo {
@@ -16,7 +17,8 @@ std::optional<AssumedTrips> Assumed(const std::string& text) {
   auto parsed = ParseHloText(text);
   EXPECT_TRUE(parsed.ok()) << Message(parsed.status());
   EXPECT_EQ(Message(Verify(*parsed->module)), "");
-  SetAssumedTrips(*parsed->module);
+  SetAssumedTrips(*parsed->module,
+                  [](const Instruction& loop) { return TripCount(loop).has_value(); });
   return AssumedTripsOf(*FindAll(*parsed->module, Opcode::kWhile).at(0));
 }
 
@@ -189,18 +191,20 @@ ENTRY main {{
   EXPECT_FALSE(of("jit(f)/while", "not(fine)").has_value());
 }
 
+bool NoLoop(const Instruction&) { return false; }
+
 TEST(AssumedTripsTest, SweepsOfEigh) {
   TestModule m;
   Instruction* x = m.Param(F32({64, 64}));
   Instruction* eigh = m.Add(Opcode::kCustomCall, MakeTupleShape({F32({64, 64}), F32({64})}), {x});
   eigh->mutable_attrs().set_custom_call_target("Eigh");
   EXPECT_EQ(SweepsOf(*eigh), 8);
-  SetAssumedTrips(m.module());
+  SetAssumedTrips(m.module(), NoLoop);
   EXPECT_EQ(AssumedTripsOf(*eigh)->most, 100);
   SetSweeps(eigh, 6);
   EXPECT_EQ(SweepsOf(*eigh), 6);
   // What a file says stays.
-  SetAssumedTrips(m.module());
+  SetAssumedTrips(m.module(), NoLoop);
   EXPECT_EQ(SweepsOf(*eigh), 6);
   // Unless it says nothing.
   SetFrontendAttribute(eigh, "tpusim.assumed_trips", "6,x");

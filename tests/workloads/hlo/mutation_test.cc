@@ -2,6 +2,7 @@
 #include <random>
 
 #include "hlo_test_util.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {

@@ -1,5 +1,5 @@
 #include "hlo_test_util.h"
-#include "workloads/hlo/rules/cost.h"
+#include "workloads/hlo/analysis/loops.h"
 
 namespace tpusim::hlo {
 namespace {

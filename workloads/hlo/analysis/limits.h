@@ -15,9 +15,9 @@ inline constexpr Limit kKnownDepth{
 // A value that is used twice is evaluated twice.
 inline constexpr Limit kKnownOperations{"known-values.operations", 4096, "values",
                                         "operations that are evaluated for one value"};
-inline constexpr Limit kConstantCarries{
-    "hlo.constant_carries", 16, "values",
-    "loops, calls and tuples through which a constant is followed to a trip count"};
+inline constexpr Limit kIndexOperations{
+    "loops.index_operations", 256, "indices",
+    "operations that are followed from an index to the counter of a loop"};
 
 }  // namespace tpusim::hlo::limits
 

@@ -6,7 +6,6 @@
 #include "fmt/format.h"
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -209,14 +208,15 @@ bool IsEighCall(const Instruction& i) {
   return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == kEighTarget;
 }
 
-void SetAssumedTrips(Module& module) {
+void SetAssumedTrips(Module& module,
+                     const std::function<bool(const Instruction& loop)>& counts_itself) {
   for (const Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (annotations::kAssumedTrips.On(*i)) continue;  // The file has them.
       if (IsEighCall(*i)) WriteTrips(i, {kJacobiSweeps}, kMostSweeps);
       if (i->opcode() != Opcode::kWhile || i->called().size() != 2) continue;
       const KnownLoop* known = KnownLoopOf(*i);
-      if (known == nullptr || TripCount(*i)) continue;
+      if (known == nullptr || counts_itself(*i)) continue;
       if (known->function == "svd" && !GoesByAFlag(*i)) continue;  // A name that others use, too.
       MarkLoop(i, known->kind);
     }

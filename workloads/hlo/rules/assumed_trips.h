@@ -10,6 +10,7 @@
 #define TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,8 +34,10 @@ struct AssumedTrips {
   std::string sentence;
 };
 
-// Writes counts onto all loops of a module that are known, and onto its Eigh calls.
-void SetAssumedTrips(Module& module);
+// Writes counts onto all loops of a module that are known, and onto its Eigh calls; not onto loops
+// that `counts_itself` says to have a count of their own.
+void SetAssumedTrips(Module& module,
+                     const std::function<bool(const Instruction& loop)>& counts_itself);
 
 // Returns the counts that were written; nullopt: nothing is assumed.
 std::optional<AssumedTrips> AssumedTripsOf(const Instruction& instruction);

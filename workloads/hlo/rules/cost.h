@@ -32,19 +32,6 @@ struct CarriedEstimate {
 };
 std::optional<CarriedEstimate> CarriedCost(const Instruction& custom_call);
 
-// Trip count of a while loop from its condition, body and initial value, or
-// from known_trip_count. nullopt: depends on data.
-std::optional<int64_t> TripCount(const Instruction& while_instruction);
-
-// The carried scalar that a loop counts by: its place in the carry and the value
-// that it has in the first iteration and in no other. Empty if there is none.
-struct LoopCounter {
-  int64_t index = 0;
-  int64_t start = 0;
-  int64_t step = 0;  // what an iteration adds
-};
-std::optional<LoopCounter> CounterWithStart(const Instruction& while_instruction);
-
 }  // namespace tpusim::hlo
 
 #endif  // TPUSIM_WORKLOADS_HLO_RULES_COST_H_

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -29,7 +30,7 @@ Instruction* OnlyParameter(const Computation& computation) {
 bool ForwardInvariants(LoopCarry& carry) {
   bool changed = false;
   for (size_t n = 0; n < carry.size(); ++n) {
-    if (!carry.IsInvariant(n)) continue;
+    if (!carry.Forwards(n)) continue;
     Instruction* initial = carry.initial(n);
     for (Instruction* read : carry.behind(n)) {
       if (read->users().empty() && !read->IsRoot()) continue;
@@ -134,10 +135,8 @@ std::vector<LoopCarry::Element> LoopCarry::elements() const {
   return elements;
 }
 
-bool LoopCarry::IsInvariant(size_t n) const {
-  const Instruction* value = next(n);
-  return value->opcode() == Opcode::kGetTupleElement && value->operand(0) == body_parameter_ &&
-         value->attrs().tuple_index() == static_cast<int64_t>(n);
+bool LoopCarry::Forwards(size_t n) const {
+  return ForwardsElement(*loop_, static_cast<int64_t>(n));
 }
 
 std::vector<Instruction*> LoopCarry::Rebuild(const std::vector<Element>& elements) {

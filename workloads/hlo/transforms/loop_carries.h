@@ -35,8 +35,8 @@ class LoopCarry {
   const std::vector<Instruction*>& in_body(size_t n) const { return reads_[0][n]; }
   const std::vector<Instruction*>& in_condition(size_t n) const { return reads_[1][n]; }
   const std::vector<Instruction*>& behind(size_t n) const { return reads_[2][n]; }
-  // The body hands it on as it got it.
-  bool IsInvariant(size_t n) const;
+  // Whether the body returns element n as the array that it got (hlo::ForwardsElement).
+  bool Forwards(size_t n) const;
 
   // Another carry: elements of the old one by index, each with its new initial value and what
   // the body gives on. Of those that go only dead reads are left behind the loop, and in the

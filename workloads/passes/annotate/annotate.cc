@@ -110,7 +110,9 @@ absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& co
 
 absl::StatusOr<bool> StateTripCounts(hlo::Module& module, const PassContext& context) {
   const std::vector<std::string> before = WrittenAttributes(module);
-  hlo::SetAssumedTrips(module);
+  hlo::SetAssumedTrips(module, [&](const hlo::Instruction& loop) {
+    return context.facts->Loops(module).Of(loop).trips().has_value();
+  });
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (hlo::Instruction* i : computation->instructions()) {
       // Of Jacobi's method, in calls without a stated cost.

@@ -66,7 +66,7 @@ bool SendBeforeOverwriting(Instruction* loop) {
   if (!hlo::LoopCarry::Find(loop, &carry)) return false;
   bool changed = false;
   for (size_t n = 0; n < carry.size(); ++n) {
-    if (carry.IsInvariant(n) || !carry.initial(n)->shape().IsArray()) continue;
+    if (carry.Forwards(n) || !carry.initial(n)->shape().IsArray()) continue;
     Instruction* maker = MadeBy(carry.next(n));
     if (maker->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> readers;

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
 
@@ -38,7 +39,7 @@ absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& 
 // and the placement in front of the update goes: the update itself is the transfer, of one slot.
 //
 // Whether there was any. What lies between, memory spaces follow (AssignMemorySpaces).
-bool PlaceStacksOnHost(const hlo::CallGraph& calls);
+bool PlaceStacksOnHost(const hlo::CallGraph& calls, hlo::ModuleLoops& loops);
 
 // Transfers of loops to and from the host, an iteration apart from what they serve.
 //
@@ -57,7 +58,7 @@ bool PlaceStacksOnHost(const hlo::CallGraph& calls);
 // before or behind the loop. The TPU compiler leaves the same of scans whose activations are
 // off-loaded.
 //
-// For loops that count (hlo::CounterWithStart) and run at least twice; slices of arrays that
+// For loops that count (hlo::LoopFacts::counter) and run at least twice; slices of arrays that
 // the loop does not change, at places that follow from scalars of the carry; updates of
 // arrays that the loop does nothing else with.
 absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context);

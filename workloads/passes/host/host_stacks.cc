@@ -4,12 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/hlo/analysis/loop_stacks.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/host/host.h"
-#include "workloads/passes/host/limits.h"
 
 namespace tpusim::passes {
 namespace {
@@ -19,7 +18,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Placement;
 
-struct Use {
+struct OperandUse {
   Instruction* user = nullptr;
   size_t operand = 0;
 };
@@ -45,67 +44,10 @@ std::vector<Instruction*> OnlyUpdatesWith(Instruction* value) {
   return updates;
 }
 
-// A scalar as a + b x counter.
-struct Linear {
-  int64_t constant = 0, factor = 0;
-};
-
-std::optional<Linear> LinearIn(const Instruction& scalar, int64_t counter, int depth = 0) {
-  if (depth > limits::kIndexDepth.most()) {  // JAX counts backwards with two subtractions
-    limits::kIndexDepth.Reached();
-    return std::nullopt;
-  }
-  switch (scalar.opcode()) {
-    case Opcode::kConstant: {
-      const std::optional<int64_t> value = hlo::ScalarIntConstant(scalar);
-      if (!value) return std::nullopt;
-      return Linear{*value, 0};
-    }
-    case Opcode::kGetTupleElement:
-      if (scalar.operand(0)->opcode() != Opcode::kParameter ||
-          scalar.attrs().tuple_index() != counter) {
-        return std::nullopt;
-      }
-      return Linear{0, 1};
-    case Opcode::kAdd:
-    case Opcode::kSubtract: {
-      const std::optional<Linear> a = LinearIn(*scalar.operand(0), counter, depth + 1);
-      const std::optional<Linear> b = LinearIn(*scalar.operand(1), counter, depth + 1);
-      if (!a || !b) return std::nullopt;
-      const int64_t sign = scalar.opcode() == Opcode::kAdd ? 1 : -1;
-      return Linear{a->constant + sign * b->constant, a->factor + sign * b->factor};
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-// Whether the iterations of `loop` together write all of its element `element`, slot by slot.
-bool Fills(const Instruction& loop, size_t element) {
-  const Instruction* root = loop.called()[0]->root();
-  const std::optional<hlo::LoopCounter> counter = hlo::CounterWithStart(loop);
-  const std::optional<int64_t> trips = hlo::TripCount(loop);
-  if (root->opcode() != Opcode::kTuple || !counter || !trips) return false;
-  const Instruction& update = *root->operand(element);
-  if (update.opcode() != Opcode::kDynamicUpdateSlice) return false;
-  const std::vector<int64_t>& slot = update.operand(1)->shape().dims;
-  std::optional<size_t> stacked;
-  for (size_t d = 0; d < slot.size(); ++d) {
-    if (slot[d] == update.shape().dims[d]) continue;
-    if (stacked || slot[d] != 1 || update.shape().dims[d] != *trips) return false;
-    stacked = d;
-  }
-  if (!stacked) return true;
-  const auto slots = LinearIn(*update.operand(2 + *stacked), counter->index);
-  if (!slots) return false;
-  const int64_t first = slots->constant + slots->factor * counter->start;
-  const int64_t step = slots->factor * counter->step;
-  return (step == 1 && first == 0) || (step == -1 && first == *trips - 1);
-}
-
 class StackPlacement {
  public:
-  explicit StackPlacement(const hlo::CallGraph& calls) : calls_(calls) {}
+  StackPlacement(const hlo::CallGraph& calls, hlo::ModuleLoops& loops)
+      : calls_(calls), loops_(loops) {}
 
   bool Run() {
     std::vector<Instruction*> placements;
@@ -124,7 +66,7 @@ class StackPlacement {
       changed = true;
     }
     while (!work_.empty()) {
-      const Use use = work_.back();
+      const OperandUse use = work_.back();
       work_.pop_back();
       if (seen_.insert({use.user->id(), use.operand}).second) Require(use);
     }
@@ -132,7 +74,7 @@ class StackPlacement {
   }
 
  private:
-  void Require(const Use& use) {
+  void Require(const OperandUse& use) {
     Instruction* value = use.user->operand(use.operand);
     if (hlo::OnHost(value->shape()) || hlo::PlacementOf(*value) == Placement::kToHost) return;
     switch (value->opcode()) {
@@ -172,8 +114,14 @@ class StackPlacement {
     return !given.empty();
   }
 
+  // Whether the iterations of `loop` together write all of an element of its carry, slot by slot.
+  bool Fills(const Instruction& loop, size_t element) {
+    const auto stack = hlo::StackOf(loop, static_cast<int64_t>(element));
+    return stack && hlo::OrderOf(stack->slot, loops_.Of(loop)) != hlo::SlotOrder::kNone;
+  }
+
   // What `use` is to take in place of a value on the device.
-  Instruction* OnHost(Instruction* value, const Use& use) {
+  Instruction* OnHost(Instruction* value, const OperandUse& use) {
     const std::vector<Instruction*>& loops = use.user->users();
     const bool splat =
         value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar();
@@ -191,12 +139,15 @@ class StackPlacement {
   }
 
   const hlo::CallGraph& calls_;
-  std::vector<Use> work_;
+  hlo::ModuleLoops& loops_;
+  std::vector<OperandUse> work_;
   std::set<std::pair<int64_t, size_t>> seen_;  // by id of the user
 };
 
 }  // namespace
 
-bool PlaceStacksOnHost(const hlo::CallGraph& calls) { return StackPlacement(calls).Run(); }
+bool PlaceStacksOnHost(const hlo::CallGraph& calls, hlo::ModuleLoops& loops) {
+  return StackPlacement(calls, loops).Run();
+}
 
 }  // namespace tpusim::passes

@@ -10,10 +10,11 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/host_transfer.h"
+#include "workloads/hlo/analysis/loops.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/passes/host/host.h"
@@ -28,12 +29,8 @@ using hlo::HostTransfer;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// The element of the carry that `i` reads; -1: it is none.
-int64_t ElementOf(const Instruction& i) {
-  return i.opcode() == Opcode::kGetTupleElement && i.operand(0)->opcode() == Opcode::kParameter
-             ? i.attrs().tuple_index()
-             : -1;
-}
+// The element of the carry that an instruction of the body reads; -1: none.
+int64_t ElementOf(const Instruction& i) { return hlo::CarriedElement(i, *i.parent()); }
 
 // Whether a scalar is computed from constants and scalars of the carry.
 bool FollowsFromCarry(const Instruction& scalar, int depth = 0) {
@@ -63,13 +60,17 @@ Instruction* Again(const Instruction& scalar, Computation* into,
 // A loop with a known number of iterations, of which one is taken out.
 class CountedLoop {
  public:
+  explicit CountedLoop(hlo::ModuleLoops& loops) : loops_(loops) {}
+
   // False: it is of another form.
   bool Find(Instruction* loop) {
-    const std::optional<hlo::LoopCounter> counter = hlo::CounterWithStart(*loop);
-    const std::optional<int64_t> trips = hlo::TripCount(*loop);
-    if (!counter || !trips || *trips < 2 || !hlo::LoopCarry::Find(loop, &carry_)) return false;
-    counter_ = *counter;
-    trips_ = *trips;
+    const hlo::LoopFacts& facts = loops_.Of(*loop);
+    if (!facts.counter() || facts.trips().value_or(0) < 2 ||
+        !hlo::LoopCarry::Find(loop, &carry_)) {
+      return false;
+    }
+    counter_ = *facts.counter();
+    trips_ = *facts.trips();
     return true;
   }
   void FindAgain() {
@@ -127,6 +128,7 @@ class CountedLoop {
   }
 
   void SetTrips() {
+    loops_.Forget(*loop());
     if (loop()->attrs().backend_config().empty()) return;
     loop()->mutable_attrs().set_backend_config(
         fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", trips_ - 1));
@@ -138,6 +140,7 @@ class CountedLoop {
     body()->RemoveDead();
   }
 
+  hlo::ModuleLoops& loops_;
   hlo::LoopCarry carry_;
   hlo::LoopCounter counter_;
   int64_t trips_ = 0;
@@ -152,7 +155,7 @@ std::vector<Instruction*> SlicesOf(const hlo::LoopCarry& carry) {
       continue;
     }
     const int64_t stack = ElementOf(*i->operand(0));
-    if (stack < 0 || !carry.IsInvariant(static_cast<size_t>(stack))) continue;
+    if (stack < 0 || !carry.Forwards(static_cast<size_t>(stack))) continue;
     if (std::all_of(i->operands().begin() + 1, i->operands().end(),
                     [](const Instruction* index) { return FollowsFromCarry(*index); })) {
       slices.push_back(i);
@@ -170,8 +173,8 @@ Instruction* SliceAgain(const Instruction& slice, Computation* into,
   return into->Add(slice.opcode(), slice.shape(), operands, slice.name(), &slice);
 }
 
-bool SlicesEarly(Instruction* loop) {
-  CountedLoop counted;
+bool SlicesEarly(Instruction* loop, hlo::ModuleLoops& loops) {
+  CountedLoop counted(loops);
   if (!counted.Find(loop)) return false;
   hlo::LoopCarry& carry = counted.carry();
   const std::vector<Instruction*> slices = SlicesOf(carry);
@@ -220,8 +223,8 @@ Instruction* AddUnwritten(Computation* computation, const hlo::Shape& shape) {
   return memory;
 }
 
-bool UpdatesLate(Instruction* loop) {
-  CountedLoop counted;
+bool UpdatesLate(Instruction* loop, hlo::ModuleLoops& loops) {
+  CountedLoop counted(loops);
   if (!counted.Find(loop)) return false;
   hlo::LoopCarry& carry = counted.carry();
   const std::vector<std::pair<size_t, Instruction*>> updates = UpdatesOf(carry);
@@ -287,6 +290,7 @@ bool UpdatesLate(Instruction* loop) {
 
 absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context) {
   bool changed = false;
+  hlo::ModuleLoops& loops = context.facts->Loops(module);
   for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
     // What is found in a body is still there when its loop is made anew.
     const std::string name = loop->name();
@@ -295,9 +299,9 @@ absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& 
       changed = changed || did;
     };
     note(loop->called()[0]->RemoveDead() > 0, reasons::kDeadInHostLoop);
-    note(SlicesEarly(loop), reasons::kReadEarly);
+    note(SlicesEarly(loop, loops), reasons::kReadEarly);
     if (loop->removed()) continue;  // nothing reads its results
-    note(UpdatesLate(loop), reasons::kWrittenLate);
+    note(UpdatesLate(loop, loops), reasons::kWrittenLate);
   }
   if (changed) module.RemoveUnreachable();
   return changed;

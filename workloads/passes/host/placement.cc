@@ -153,7 +153,7 @@ bool MovesNothing(const Instruction& i) {
 
 absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context) {
   const hlo::CallGraph& calls = context.facts->CallsOf(module);
-  bool changed = PlaceStacksOnHost(calls);
+  bool changed = PlaceStacksOnHost(calls, context.facts->Loops(module));
   // Callers before callees, operands before users.
   for (Computation* computation : calls.control()) {
     for (Instruction* i : computation->PostOrder()) {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
 

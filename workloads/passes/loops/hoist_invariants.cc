@@ -38,7 +38,7 @@ class Hoist {
 
   bool Run() {
     for (size_t n = 0; n < carry_.size(); ++n) {
-      if (!carry_.IsInvariant(n)) continue;
+      if (!carry_.Forwards(n)) continue;
       for (Instruction* read : carry_.in_body(n)) outside_[read] = carry_.initial(n);
     }
     const std::vector<Instruction*> order = carry_.body()->PostOrder();
@@ -151,7 +151,8 @@ absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext& con
     }
     hlo::LoopCarry carry;
     if (!hlo::LoopCarry::Find(loop, &carry)) continue;
-    if (NarrowStacks(carry)) {
+    const int64_t trips = context.facts->Loops(module).Of(*loop).trips().value_or(1);
+    if (NarrowStacks(carry, trips)) {
       context.records.Add(reasons::kStacksNarrowed, loop->name());
       any = true;
       if (!hlo::LoopCarry::Find(loop, &carry)) continue;  // reads have moved

@@ -29,18 +29,18 @@ absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext& con
 //
 // In the body: conversions of slices become slices of the converted stack, which is then left to
 // HoistInvariants. Whether there was any.
-bool NarrowStacks(const hlo::LoopCarry& carry);
+bool NarrowStacks(const hlo::LoopCarry& carry, int64_t trips);
 
 // Loop accumulators and stacks that start from a constant are not written before the loop.
 //
-// A stack that the loop writes from end to end (hlo::WritesWhole), such as the ys of a scan, needs
+// A stack that the loop writes from end to end (hlo/analysis/loop_stacks.h), such as the ys of a scan, needs
 // no initial value at all. An accumulator that starts as broadcast(0) would be filled in HBM by a
 // kernel of its own. Instead the loop is given memory that nothing wrote, and its body reads
 // select(first iteration, 0, accumulator), which fuses into the operation that adds to it. The TPU
 // compiler does the same: it leaves an AllocateBuffer before the loop, and for accumulators a
 // select in the body's fusion.
 //
-// For loops that count (hlo::CounterWithStart) and run at least once, and
+// For loops that count (hlo::LoopFacts::counter) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces, or stacks.
 absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context);
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/loops/loops.h"
 
 namespace tpusim::passes {
@@ -29,10 +28,9 @@ bool TakesElements(const Instruction& i) {
 
 class Narrower {
  public:
-  explicit Narrower(const hlo::LoopCarry& carry)
-      : carry_(carry), trips_(hlo::TripCount(*carry.loop()).value_or(1)) {
+  Narrower(const hlo::LoopCarry& carry, int64_t trips) : carry_(carry), trips_(trips) {
     for (size_t n = 0; n < carry.size(); ++n) {
-      if (!carry.IsInvariant(n) || !carry.initial(n)->shape().IsArray() ||
+      if (!carry.Forwards(n) || !carry.initial(n)->shape().IsArray() ||
           hlo::OnHost(carry.initial(n)->shape())) {
         continue;
       }
@@ -91,6 +89,8 @@ class Narrower {
 
 }  // namespace
 
-bool NarrowStacks(const hlo::LoopCarry& carry) { return Narrower(carry).Run(); }
+bool NarrowStacks(const hlo::LoopCarry& carry, int64_t trips) {
+  return Narrower(carry, trips).Run();
+}
 
 }  // namespace tpusim::passes

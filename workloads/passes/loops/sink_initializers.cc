@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/hlo/analysis/whole_writes.h"
+#include "workloads/hlo/analysis/loop_stacks.h"
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/loops/loops.h"
 #include "workloads/passes/loops/reasons.h"
 
@@ -25,10 +25,7 @@ bool IsBroadcastConstant(const Instruction& i) {
 std::vector<Instruction*> Elements(const Computation& computation, int64_t index) {
   std::vector<Instruction*> elements;
   for (Instruction* i : computation.instructions()) {
-    if (i->opcode() == Opcode::kGetTupleElement && i->attrs().tuple_index() == index &&
-        i->operand(0)->opcode() == Opcode::kParameter) {
-      elements.push_back(i);
-    }
+    if (hlo::CarriedElement(*i, computation) == index) elements.push_back(i);
   }
   return elements;
 }
@@ -70,12 +67,21 @@ void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* e
   }
 }
 
+// Whether the loop writes all of an element of its carry and reads none of it. The TPU compiler
+// recognises it where slots are written from the first on, not from the last (as gradients of
+// stacked weights are).
+bool OverwritesAll(const hlo::LoopFacts& loop, int64_t element) {
+  const auto stack = hlo::StackOf(loop.loop(), element);
+  return stack && stack->only_written &&
+         hlo::OrderOf(stack->slot, loop) == hlo::SlotOrder::kAscending;
+}
+
 // Whether there was one.
-bool SinkInitializersOf(Instruction& loop, const Records& records) {
+bool SinkInitializersOf(Instruction& loop, const hlo::LoopFacts& facts, const Records& records) {
   Instruction* init = loop.operand(0);
-  const auto counter = hlo::CounterWithStart(loop);
-  if (init->opcode() != Opcode::kTuple || init->users().size() != 1 || !counter.has_value() ||
-      hlo::TripCount(loop).value_or(0) < 1) {
+  const std::optional<hlo::LoopCounter>& counter = facts.counter();
+  if (init->opcode() != Opcode::kTuple || init->users().size() != 1 || !counter ||
+      facts.trips().value_or(0) < 1) {
     return false;
   }
   Computation* body = loop.called()[0];
@@ -88,7 +94,7 @@ bool SinkInitializersOf(Instruction& loop, const Records& records) {
     const auto index = static_cast<int64_t>(n);
     Instruction* initial = init->operand(n);
     if (!IsBroadcastConstant(*initial) || !Elements(condition, index).empty()) continue;
-    if (!hlo::WritesWhole(loop, index)) {
+    if (!OverwritesAll(facts, index)) {
       const std::vector<Instruction*> elements = Elements(*body, index);
       // Read once and elementwise only, so not passed on as it is either.
       if (elements.size() != 1 || !UsedElementwise(*elements[0])) continue;
@@ -111,7 +117,8 @@ absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& co
   for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : computation->PostOrder()) {
       if (i->opcode() != Opcode::kWhile) continue;
-      changed = SinkInitializersOf(*i, context.records) || changed;
+      const hlo::LoopFacts& facts = context.facts->Loops(module).Of(*i);
+      changed = SinkInitializersOf(*i, facts, context.records) || changed;
     }
     if (computation->RemoveDead() > 0) {
       context.records.Add(reasons::kDeadInitializers, computation->name());

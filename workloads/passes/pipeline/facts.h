@@ -3,11 +3,13 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_FACTS_H_
 #define TPUSIM_WORKLOADS_PASSES_PIPELINE_FACTS_H_
 
+#include <memory>
 #include <optional>
 
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -21,6 +23,11 @@ class Facts {
     return *calls_;
   }
   hlo::ModuleAliases& Aliases() { return aliases_; }
+  // Also what is known of integers: Loops(module).values().
+  hlo::ModuleLoops& Loops(const hlo::Module& module) {
+    if (!loops_) loops_ = std::make_unique<hlo::ModuleLoops>(module);
+    return *loops_;
+  }
   // The module must be scheduled.
   const buffers::MemoryPlan& PlanOf(const hlo::Module& module, const target::Target& target) {
     if (!plan_) plan_ = buffers::PlanBuffers(module, aliases_, target);
@@ -34,6 +41,7 @@ class Facts {
  private:
   std::optional<hlo::CallGraph> calls_;
   hlo::ModuleAliases aliases_;
+  std::unique_ptr<hlo::ModuleLoops> loops_;
   std::optional<buffers::MemoryPlan> plan_;
 };
 
