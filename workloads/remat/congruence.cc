@@ -22,7 +22,7 @@ bool SameShape(const hlo::Shape& a, const hlo::Shape& b) {
   return true;
 }
 
-// Attributes that make two operations different ones. Which channel a collective uses does not.
+// Whether the attributes of two operations are equal, apart from the channel of a collective.
 bool SameAttributes(const Instruction& a, const Instruction& b) {
   if (a.opcode() == Opcode::kCustomCall) {
     const auto& x = a.attrs().frontend_attributes().map();
@@ -89,7 +89,7 @@ Congruence::Relation Congruence::Direct(const Computation* a, const Computation*
   return loops ? Relation::kLoops : Relation::kNone;
 }
 
-// Its computation, and those with the loops around it.
+// The computation of a value, and those of the loops around it.
 std::vector<const Computation*> Congruence::Around(const Instruction* value) const {
   std::vector<const Computation*> around = {HomeOf(value->parent(), callers_)};
   for (auto at = callers_.find(around[0]); at != callers_.end();
@@ -189,7 +189,7 @@ bool Congruence::Roots(Computation* a, Computation* b, int64_t i, int64_t j) {
   return x != nullptr && y != nullptr && Want(x, y);
 }
 
-// Parameters, results of what runs computations, and elements of both.
+// Compares parameters, results of control flow, and elements of both.
 bool Congruence::Elements(Instruction* a, Instruction* b) {
   const bool element = a->opcode() == Opcode::kGetTupleElement;
   const int64_t i = element ? a->attrs().tuple_index() : -1;
@@ -231,7 +231,8 @@ bool Congruence::Elements(Instruction* a, Instruction* b) {
   return true;
 }
 
-// A value of the backward body and one of the forward body. False: nothing is special about them.
+// Compares a value of the backward body with one of the forward body. False: neither an index, a
+// slot nor an invariant, so that they are compared as operations.
 bool Congruence::AcrossLoops(Instruction* a, Instruction* b, bool& equal) {
   const hlo::LoopFacts& backward = loops_.Of(*pair_->backward);
   const hlo::LoopFacts& forward = loops_.Of(*pair_->forward);
@@ -253,7 +254,7 @@ bool Congruence::AcrossLoops(Instruction* a, Instruction* b, bool& equal) {
   return Invariants(a, b, equal);
 }
 
-// Elements that loops give on as they got them. False: neither is an element of a loop.
+// Compares elements that are invariant in loops. False: neither is an element of a loop.
 bool Congruence::Invariants(Instruction* a, Instruction* b, bool& equal) {
   if (!IsElement(a) && !IsElement(b)) return false;
   Instruction* x = Before(a);

@@ -1,17 +1,17 @@
-// Whether two instructions compute the same value.
+// Proves that two instructions compute the same value.
 //
-// They do if they are the same behind what only gives values on (values.h), or if they are equal
+// They do if their underlying instructions (hlo/analysis/underlying.h) are the same, or equal
 // operations on equal values. Elements of loops are equal if they begin equal and each iteration
-// makes equal ones of equal ones; so are those of branches and of manual regions whose operands are
-// equal. Between a forward loop and its backward loop (loop_pair.h), in an iteration of one and the
-// iteration of the other that it belongs to:
+// makes equal values of equal ones; so are results of branches and of manual regions whose operands
+// are equal. Between a forward loop and its backward loop (loop_pair.h), in an iteration of one and
+// the iteration of the other that it belongs to:
 //
 //   * a slot that the backward body reads is what the forward body has written there
 //   * indices are equal where numbers of iterations say so
-//   * what a loop gives on as it got it is what it was before the loop
+//   * an element that is invariant in a loop is its initial value
 //
-// Nothing else is: not what metadata say, not values that a random number generator with a state of
-// its own draws.
+// Nothing else is taken as equal: neither equal metadata, nor values of a random number generator
+// with a state of its own.
 #ifndef TPUSIM_WORKLOADS_REMAT_CONGRUENCE_H_
 #define TPUSIM_WORKLOADS_REMAT_CONGRUENCE_H_
 
@@ -28,10 +28,10 @@
 
 namespace tpusim::remat {
 
-// Where a proof ended.
+// The pair at which a proof failed.
 struct Difference {
   std::string why;
-  int64_t proven = 0;  // pairs of values that were seen to be equal before
+  int64_t proven = 0;  // pairs of values that were proven equal before
 };
 
 class Congruence {
@@ -40,24 +40,25 @@ class Congruence {
   Congruence(const Callers& callers, hlo::ModuleLoops& loops, const LoopPair* pair = nullptr)
       : callers_(callers), loops_(loops), pair_(pair) {}
 
-  // Why `later`, in the backward loop if there is one, is not seen to be `earlier`; nullopt: it is.
+  // Returns why `later`, in the backward loop if there is one, is not proven equal to `earlier`;
+  // nullopt: it is equal.
   std::optional<Difference> Find(hlo::Instruction* later, hlo::Instruction* earlier);
 
  private:
   using Values = std::pair<hlo::Instruction*, hlo::Instruction*>;
-  // How iterations of two computations belong together. Apart: loops around one or both of them are
-  // not those of the other one, so that only what these loops do not change can be equal.
+  // The correspondence of iterations of two computations. kApart: loops around one or both of them
+  // are not around the other one, so that only invariants of these loops can be equal.
   enum class Relation { kNone, kSame, kAligned, kApplied, kLoops, kApart };
 
   Relation Direct(const hlo::Computation* a, const hlo::Computation* b) const;
   Relation RelationOf(const hlo::Instruction* a, const hlo::Instruction* b) const;
   std::vector<const hlo::Computation*> Around(const hlo::Instruction* value) const;
-  // What an element of a loop's carry was before the loop, which gives it on as it got it.
+  // The initial value of an element of a carry that is invariant in its loop; else null.
   hlo::Instruction* Before(const hlo::Instruction* value) const;
-  // What another manual region has made, before the loops around, and this one takes as it is.
+  // The value of another manual region, before the loops around, that this region reads; else null.
   hlo::Instruction* FromOtherRegion(const hlo::Instruction* value) const;
   bool IsElement(const hlo::Instruction* value) const;
-  // Each: whether the pair is equal if those are that it adds to the work.
+  // Each returns whether the pair is equal provided that the pairs are that it adds to `work_`.
   bool Step(hlo::Instruction* a, hlo::Instruction* b);
   bool Elements(hlo::Instruction* a, hlo::Instruction* b);
   bool Operations(hlo::Instruction* a, hlo::Instruction* b);

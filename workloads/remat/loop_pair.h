@@ -42,7 +42,7 @@ struct LoopPair {
   // Whether the integers are equal in an iteration of the backward loop and the one that it belongs
   // to.
   bool Same(const hlo::Affine& in_backward, const hlo::Affine& in_forward) const;
-  // What the forward loop writes into an array that the backward body reads.
+  // The slot that the forward loop writes into an array that the backward body reads.
   std::optional<WrittenSlot> StackIn(hlo::Instruction* array) const;
 };
 

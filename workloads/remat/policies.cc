@@ -31,12 +31,12 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Sums of so many fit.
+// A sum of this many does not overflow.
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 
 constexpr std::array kPolicies = {Policy::kSaved, Policy::kOffloaded, Policy::kRecomputed};
 
-// A module in which named values can be found.
+// Brings a module into the form in which named values are searched.
 absl::Status Prepare(hlo::Module& module) {
   for (hlo::Computation* computation : module.computations()) computation->set_schedule({});
   RETURN_IF_ERROR(sharding::InlinePlainCalls(module));
@@ -45,12 +45,12 @@ absl::Status Prepare(hlo::Module& module) {
   return absl::OkStatus();
 }
 
-// How JAX calls operations of a backward pass.
+// Whether the op_name is that of an operation of a backward pass.
 bool IsBackward(const Instruction& i) {
   return i.op_name().find("transpose(") != std::string::npos;
 }
 
-// What the program itself makes of a value that it computes once.
+// Whether the program itself keeps a value that it computes once, and where.
 enum class Kept { kNot, kSaved, kOffloaded };
 Kept KeptAs(Instruction* value) {
   std::vector<Instruction*> work = {value};
@@ -63,7 +63,8 @@ Kept KeptAs(Instruction* value) {
       const auto placement = hlo::PlacementOf(*user);
       if (placement == hlo::Placement::kToHost) return Kept::kOffloaded;
       if (IsBackward(*user)) kept = Kept::kSaved;
-      const bool gives_on = hlo::Underlying(user) == hlo::Underlying(value) || user->opcode() == Opcode::kTuple ||
+      const bool forwards = hlo::Underlying(user) == hlo::Underlying(value) ||
+                            user->opcode() == Opcode::kTuple ||
                             user->opcode() == Opcode::kOptBarrier ||
                             user->opcode() == Opcode::kReducePrecision;
       // A slot of a stack.
@@ -74,13 +75,13 @@ Kept KeptAs(Instruction* value) {
           }
         }
       }
-      if (gives_on && seen.insert(user).second) work.push_back(user);
+      if (forwards && seen.insert(user).second) work.push_back(user);
     }
   }
   return kept;
 }
 
-// Programs may say anything of their loops.
+// Multiplies counts of loops, which programs may state as they like, without overflow.
 int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() / 2 : product;
@@ -153,7 +154,7 @@ const StatedPolicy* PolicyOf(const std::string& name, const std::vector<StatedPo
   return found == policies.end() ? nullptr : &*found;
 }
 
-// The program must not keep it in another way already.
+// Checks that the program does not keep the name in another way already.
 absl::Status CheckKept(const NameUse& use, const StatedPolicy& stated) {
   const bool saved = use.saved > 0 && stated.policy != Policy::kSaved;
   const bool offloaded = use.offloaded > 0 && stated.policy != Policy::kOffloaded;
@@ -169,7 +170,7 @@ struct Chosen {
   bool on_host = false;
 };
 
-// The values that are computed again and are not to be.
+// The recomputed values that the policies keep.
 absl::StatusOr<std::vector<Chosen>> ChosenOf(const std::vector<NamedValue>& values,
                                              const std::vector<StatedPolicy>& policies) {
   std::unordered_set<const Instruction*> replaced;

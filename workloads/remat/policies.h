@@ -33,11 +33,12 @@ struct StatedPolicy {
 // "NAME=saved". Error: the text has another form.
 absl::StatusOr<StatedPolicy> ParseStatedPolicy(std::string_view text);
 
-// The first that fits a name counts. Errors: a name that the program does not have; a value that is
-// not seen to be one of the forward pass; a name that the program itself keeps otherwise.
+// Applies to each name the first policy that fits it. Errors: a name that the program does not
+// have; a value that is not proven equal to one of the forward pass; a name that the program itself
+// keeps in another way.
 absl::Status StatePolicies(const std::vector<StatedPolicy>& policies, hlo::Module& module);
 
-// What becomes of the values of a name.
+// The values of a name and what the backward pass does with them.
 struct NameUse {
   std::string name;
   int64_t values = 0;      // that the forward pass computes, as often as its loops run
@@ -46,9 +47,9 @@ struct NameUse {
   int64_t saved = 0, offloaded = 0;
   std::string refused;  // why those that are computed again cannot be kept; empty: they can
 };
-// In the order of the program. The module is left as it is.
+// Returns the names in the order of the program. The module does not change.
 absl::StatusOr<std::vector<NameUse>> NamesOf(const hlo::Module& module);
-// As a table.
+// Prints them as a table.
 std::string ToString(const std::vector<NameUse>& names);
 
 }  // namespace tpusim::remat

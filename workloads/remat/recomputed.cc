@@ -24,10 +24,10 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// How JAX calls the part of a backward pass that computes again.
+// JAX's name for the part of a backward pass that recomputes.
 constexpr std::string_view kRecomputed = "rematted_computation";
 
-// Inside of a manual region op_names go on from that of its call.
+// Whether JAX marks a value as recomputed; op_names in a manual region continue that of its call.
 bool IsMarked(const Instruction* value, const Callers& callers) {
   while (value->op_name().find(kRecomputed) == std::string::npos) {
     const auto caller = callers.find(value->parent());
@@ -48,8 +48,8 @@ uint64_t HashOf(const hlo::Shape& shape) {
   return hash;
 }
 
-// A number for each value of a computation that equal values share, also those of a forward and a
-// backward loop: few pairs are left to be proven equal, or not.
+// Hashes of the values of a computation, equal for equal values, also for those of a forward and a
+// backward loop: few pairs are left to prove equal.
 class Likeness {
  public:
   // `loop` is null where the computation is no body of one.
@@ -79,7 +79,7 @@ class Likeness {
  private:
   struct ValueHash {
     uint64_t hash = 0;
-    // The same in all iterations: one loop may compute what the other one is given.
+    // Equal in all iterations: one loop may compute a value that the other one is given.
     bool invariant = false;
   };
 
@@ -165,7 +165,8 @@ class NamedValueFinder {
     return named;
   }
 
-  // Looks among those that are like the value. `loops` is where they are in another loop.
+  // Searches the values with the hash of `named`. `loops` pairs the loops if they are in another
+  // one.
   bool AmongThose(const Computation* computation, const LoopPair* loops, NamedValue& named,
                   std::optional<Difference>& nearest) {
     Instruction* operand = named.value->operand(0);
@@ -194,7 +195,7 @@ class NamedValueFinder {
     return false;
   }
 
-  // The instruction that gives a value of the forward pass the same name.
+  // The instruction that gives a value of the forward pass the name of `named`.
   Instruction* NamedAs(const NamedValue& named, Instruction* value) {
     std::vector<Instruction*> work = {value};
     while (!work.empty()) {
@@ -253,8 +254,8 @@ class NamedValueFinder {
     return at->second;
   }
 
-  // Of the barriers in front of what is computed again, the one with most values: that of
-  // jax.checkpoint has all that it is computed from. What is saved must be there before it.
+  // The barrier with most values among those in front of the recomputation: that of jax.checkpoint
+  // has all values that it reads. A saved value must be computed before it.
   Instruction* BarrierOf(const NamedValue& named) {
     const Instruction* before = named.loops ? named.loops->read_at : named.forward;
     const Likeness& order = Values(named.value->parent());
@@ -285,6 +286,8 @@ class NamedValueFinder {
 
 }  // namespace
 
-std::vector<NamedValue> FindNamedValues(hlo::Module& module) { return NamedValueFinder(module).All(); }
+std::vector<NamedValue> FindNamedValues(hlo::Module& module) {
+  return NamedValueFinder(module).All();
+}
 
 }  // namespace tpusim::remat

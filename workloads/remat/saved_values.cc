@@ -25,7 +25,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// As jax.device_put between memories.
+// Moves a value between memories, as jax.device_put lowers.
 Instruction* Placed(Instruction* value, const std::string& where, const Instruction* like) {
   Instruction* placed =
       value->parent()->Add(Opcode::kCustomCall, value->shape(), {value}, "device_put", like);
@@ -95,7 +95,8 @@ Instruction* AddSlotRead(const LoopPair& loops, const Shape& shape, const Instru
   return body->Add(Opcode::kReshape, shape, {slice}, "squeeze", like);
 }
 
-// A value behind a barrier, as its n-th. It must be one of a tuple that is only taken apart.
+// Returns a value as the n-th behind a barrier, which must be one of a tuple that is only taken
+// apart; else the value itself.
 Instruction* ThroughBarrier(Instruction* barrier, Instruction* value, int64_t n) {
   Computation* computation = barrier->parent();
   Instruction* tuple = barrier->operand(0);
@@ -123,7 +124,7 @@ Instruction* ThroughBarrier(Instruction* barrier, Instruction* value, int64_t n)
   return element;
 }
 
-// Values behind a barrier that nothing reads. Whether there were any.
+// Removes the values behind a barrier that nothing reads; returns whether there were any.
 bool PruneBarrier(Instruction* barrier) {
   Instruction* tuple = barrier->operand(0);
   if (tuple->opcode() != Opcode::kTuple || barrier->IsRoot() || barrier->has_control_edges()) {
@@ -170,7 +171,7 @@ Instruction* ResidualSaver::Rounded(Instruction* forward) {
   return at->second;
 }
 
-// What stacks of one shape begin as.
+// Returns the initial value of stacks of one shape.
 Instruction* ResidualSaver::Zeros(const LoopPair& loops, const Shape& shape) {
   Computation* around = loops.forward->parent();
   const Shape all = Stacked(shape, loops.slots);

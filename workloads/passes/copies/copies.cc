@@ -31,7 +31,7 @@ std::set<int64_t> DonatedParameters(const hlo::Module& module) {
   return donated;
 }
 
-// A value of its own. A splat is made again: that writes as much as a copy, and reads nothing.
+// Returns a copy of the value. A splat is broadcast again, which writes as much and reads nothing.
 Instruction* CopyOf(Instruction* value) {
   hlo::Computation* computation = value->parent();
   if (value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar()) {
@@ -58,12 +58,12 @@ std::optional<CalleeArgument> ArgumentOf(const Instruction& storage) {
   return CalleeArgument{tuple->attrs().parameter_number(), storage.attrs().tuple_index()};
 }
 
-// Which arguments a computation may overwrite.
+// The arguments that a computation may overwrite.
 struct Owned {
   bool all = false;
   std::set<CalleeArgument> arguments;
 
-  // What is constant has no owner.
+  // A constant has no owner.
   bool Has(const Instruction& storage) const {
     if (storage.opcode() == Opcode::kConstant) return false;
     const std::optional<CalleeArgument> argument = ArgumentOf(storage);
@@ -118,8 +118,8 @@ class CopyInsertion {
  private:
   using Places = std::unordered_map<const Instruction*, int64_t>;
 
-  // What the instruction reads besides overwriting it: other operands of an update,
-  // initial values that a loop hands on.
+  // The arrays that the instruction reads and does not overwrite: other operands of an update,
+  // initial values that a loop forwards.
   static std::set<const Instruction*> StaysIn(const Instruction& i,
                                               const hlo::AliasAnalysis& storage) {
     std::set<const Instruction*> stays;  // looked up, never iterated

@@ -18,8 +18,8 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// A result by its place in the root, and the array whose buffer it is to have; null: one that
-// nothing reads.
+// A result by its index in the root, and the array whose buffer it is to have; null if nothing
+// reads that array.
 struct ResultPlace {
   size_t result = 0;
   const Instruction* of = nullptr;

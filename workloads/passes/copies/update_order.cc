@@ -45,11 +45,11 @@ class UpdateOrder {
   struct OrderedInstruction {
     std::vector<int64_t> users;    // that wait for it
     std::vector<int64_t> reads;    // updated buffers, by number
-    std::vector<int64_t> updates;  // of those
+    std::vector<int64_t> updates;  // a subset of `reads`
     int64_t waits_for = 0;
     bool ready = false, placed = false;
   };
-  // One that something updates in place.
+  // An array that instructions update in place.
   struct Updated {
     std::vector<int64_t> updates;  // instructions
     int64_t unread = 0;            // readers to come, the updates among them
@@ -82,7 +82,7 @@ class UpdateOrder {
     return at->second;
   }
 
-  // Whether everyone else has read what it changes.
+  // Whether all other readers of the arrays that it updates have run.
   bool ReadsLast(int64_t n) const {
     for (const int64_t b : nodes_[n].updates) {
       if (buffers_[b].unread > 1) return false;

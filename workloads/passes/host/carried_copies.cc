@@ -26,7 +26,7 @@ Instruction* MadeBy(Instruction* value) {
   return value;
 }
 
-// Those that read the value, under whatever name.
+// Adds the instructions that read the value, under any name.
 void AddReaders(const Instruction& value, std::vector<Instruction*>& readers) {
   for (Instruction* user : hlo::Walk(value.users())) {
     if (user->opcode() == Opcode::kBitcast) {
@@ -52,7 +52,7 @@ bool Follows(const Instruction& later, const Instruction& earlier) {
   return false;
 }
 
-// Whether it was not so before.
+// Orders them; returns whether nothing did before.
 bool Order(Instruction* earlier, Instruction* later) {
   if (earlier == later || Follows(*earlier, *later) || Follows(*later, *earlier)) return false;
   later->AddControlPredecessor(earlier);

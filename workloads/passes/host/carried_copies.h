@@ -1,7 +1,7 @@
-// What an iteration of a loop leaves for the next one to send to the host lies in one place.
+// Orders the kernels that overwrite a carried value behind its copy to the host.
 //
-// It takes the place of what the iteration before left there, so that has been sent before the
-// kernel begins that makes the new value:
+// A value that one iteration computes and the next one sends to the host has one buffer. The value
+// of the iteration before must have been sent before the kernel begins that makes the new one:
 //
 //   old = element n of the carry
 //   start = copy old to the host
@@ -23,9 +23,8 @@
 
 namespace tpusim::passes {
 
-// Orders, by control dependencies, kernels of a loop behind the copies to the host, which are cut
-// into start and done already. Whether there was anything to order. Copies that depend on the
-// kernel otherwise stay as they are.
+// Adds control edges from the dones of copies to the host to kernels of a loop; returns whether it
+// added any. Copies that depend on the kernel otherwise stay as they are.
 bool SendBeforeOverwriting(hlo::Instruction* loop);
 
 }  // namespace tpusim::passes

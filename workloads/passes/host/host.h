@@ -1,4 +1,9 @@
-// Passes over what is in the memory of the host: which values are, and when they move.
+// Passes that place values in host memory and schedule their transfers.
+//
+// AssignMemorySpaces finds the values that live on the host, PipelineHostCopies moves transfers of
+// loops to a neighbouring iteration, and MakeHostCopiesAsync cuts them into start and done. A copy
+// buffer of its own for a carried value would let its transfer overlap with more of the loop; the
+// TPU compiler does not take one (carried_copies.h).
 #ifndef TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
 #define TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
 
@@ -10,7 +15,7 @@
 
 namespace tpusim::passes {
 
-// Which values live on the host.
+// Writes into layouts which values live on the host.
 //
 // JAX moves an array between memories with a custom call
 // (annotate_device_placement, later MoveToHost and MoveToDevice). Here the result
@@ -19,14 +24,15 @@ namespace tpusim::passes {
 // the layout: a value in hlo::kHostSpace takes no HBM, and a placement whose
 // operand and result differ is a transfer; others go.
 //
-// So is a slice of an array on the host that is wanted on the device, and an update of such
-// an array with a value from the device (PlaceStacksOnHost): only the part goes over the link.
+// A slice of an array on the host that the device needs is a transfer too, and so is an update of
+// such an array with a value from the device (PlaceStacksOnHost): only that part goes over the
+// link.
 //
-// From the arguments and from the placements to all that only names a value. Whether anything
-// changed.
+// Spaces propagate from arguments and placements to everything that names a value. Returns whether
+// anything changed.
 absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context);
 
-// Stacked arrays that live on the host.
+// Places stacked arrays on the host; returns whether there were any.
 //
 // What a scan saves for later lies in one array with a slot per iteration: an element of the
 // loop's carry into which the body writes with a dynamic-update-slice. JAX only says of what
@@ -38,10 +44,10 @@ absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& 
 //   * anything else is placed on the host as it is
 // and the placement in front of the update goes: the update itself is the transfer, of one slot.
 //
-// Whether there was any. What lies between, memory spaces follow (AssignMemorySpaces).
+// AssignMemorySpaces places the values in between.
 bool PlaceStacksOnHost(const hlo::CallGraph& calls, hlo::ModuleLoops& loops);
 
-// Transfers of loops to and from the host, an iteration apart from what they serve.
+// Moves transfers of loops to and from the host into the iteration before or after.
 //
 // A slot of an array on the host that an iteration reads comes in during the iteration before;
 // one that it writes goes out during the next. So a transfer has a whole iteration to hide in,
@@ -63,8 +69,8 @@ bool PlaceStacksOnHost(const hlo::CallGraph& calls, hlo::ModuleLoops& loops);
 // arrays that the loop does nothing else with.
 absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context);
 
-// Transfers to and from the memory of the host run beside compute: each is cut into a start
-// and a done, which the scheduler then pulls apart.
+// Cuts transfers to and from host memory into a start and a done, which the scheduler then pulls
+// apart, so that they run beside compute.
 //
 //   a placement of a whole array   copy-start, copy-done
 //   a slice of, or an update into, an array on the host   async-start around it, async-done

@@ -23,7 +23,7 @@ struct OperandUse {
   size_t operand = 0;
 };
 
-// The updates that write `value`, renamed or not; nothing if anything else needs it as well.
+// The updates that write `value`, renamed or not; empty if anything else reads it too.
 std::vector<Instruction*> OnlyUpdatesWith(Instruction* value) {
   std::vector<Instruction*> updates, work = {value};
   while (!work.empty()) {
@@ -95,7 +95,7 @@ class StackPlacement {
     use.user->ReplaceOperand(use.operand, OnHost(value, use));
   }
 
-  // Of a tuple that is put together where it can be seen.
+  // Requires an element of a tuple, if the tuple that it comes from is visible.
   bool RequireElement(Instruction& tuple, size_t element) {
     if (tuple.opcode() == Opcode::kTuple) {
       work_.push_back({&tuple, element});
@@ -120,7 +120,7 @@ class StackPlacement {
     return stack && hlo::OrderOf(stack->slot, loops_.Of(loop)) != hlo::SlotOrder::kNone;
   }
 
-  // What `use` is to take in place of a value on the device.
+  // Returns the value on the host that `use` takes in place of one on the device.
   Instruction* OnHost(Instruction* value, const OperandUse& use) {
     const std::vector<Instruction*>& loops = use.user->users();
     const bool splat =

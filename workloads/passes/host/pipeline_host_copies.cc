@@ -46,7 +46,7 @@ bool FollowsFromCarry(const Instruction& scalar, int depth = 0) {
          });
 }
 
-// The same scalar in computation `into`, with other elements of the carry.
+// Computes a scalar again in computation `into`, from other elements of the carry.
 Instruction* Again(const Instruction& scalar, Computation* into,
                    const std::function<Instruction*(size_t)>& element) {
   if (const int64_t n = ElementOf(scalar); n >= 0) return element(static_cast<size_t>(n));
@@ -62,7 +62,7 @@ class CountedLoop {
  public:
   explicit CountedLoop(hlo::ModuleLoops& loops) : loops_(loops) {}
 
-  // False: it is of another form.
+  // Returns false if the loop has another form.
   bool Find(Instruction* loop) {
     const hlo::LoopFacts& facts = loops_.Of(*loop);
     if (!facts.counter() || facts.trips().value_or(0) < 2 ||

@@ -17,7 +17,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// These say whether anything changed.
+// Each of these returns whether anything changed.
 bool SetSpace(Instruction* i, int64_t space) {
   Shape shape = i->shape();
   if (shape.IsTuple() || shape.layout.memory_space == space) return false;

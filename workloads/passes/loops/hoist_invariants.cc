@@ -18,7 +18,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Gives the same wherever it is computed.
+// Whether the result depends on nothing but the operands.
 bool DependsOnOperandsOnly(const Instruction& i) {
   const Opcode op = i.opcode();
   const bool computes = hlo::IsElementwise(op) || hlo::RunsAsKernel(op) || hlo::IsIndexMap(op) ||
@@ -27,7 +27,7 @@ bool DependsOnOperandsOnly(const Instruction& i) {
          !i.HasSideEffect();
 }
 
-// Is or becomes part of the kernel that reads it.
+// Whether the instruction is fused into the kernel that reads it.
 bool CostsNothing(const Instruction& i) {
   return hlo::IsIndexMap(i.opcode()) || i.operands().empty() || i.shape().IsScalar();
 }
@@ -80,7 +80,7 @@ class Hoist {
            });
   }
 
-  // It takes no more memory than the elements of the carry that it is made of.
+  // Whether it takes no more memory than the elements of the carry that it is computed from.
   bool IsWorthIt(const Instruction& i) const {
     if (CostsNothing(i)) return false;
     Bytes read(0);
@@ -106,7 +106,7 @@ class Hoist {
     return false;
   }
 
-  // The same before the loop; what it is made of comes along.
+  // Returns a copy of the value before the loop, with copies of all that it is computed from.
   Instruction* Outside(Instruction* wanted) {
     std::vector<std::pair<Instruction*, size_t>> stack = {{wanted, 0}};
     while (!stack.empty()) {

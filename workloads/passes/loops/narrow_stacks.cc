@@ -18,7 +18,8 @@ bool Narrows(const Instruction& i) {
          hlo::BitWidth(i.shape().element_type) < hlo::BitWidth(i.operand(0)->shape().element_type);
 }
 
-// Takes elements of its first operand, by places that do not depend on it, and of nothing else.
+// Whether the result consists of elements of the first operand, at indices that do not depend on
+// it.
 bool TakesElements(const Instruction& i) {
   return hlo::IsIndexMap(i.opcode()) && i.shape().IsArray() && !i.has_control_edges() &&
          i.shape().ElementCount() <= i.operand(0)->shape().ElementCount() &&
@@ -82,7 +83,7 @@ class Narrower {
 
   const hlo::LoopCarry& carry_;
   const int64_t trips_;
-  // Which element of the carry a read is of; looked up, never iterated.
+  // The element of the carry that an instruction reads; looked up, never iterated.
   std::unordered_map<const Instruction*, size_t> stacks_;
   std::map<std::pair<size_t, hlo::PrimitiveType>, Instruction*> narrow_;
 };

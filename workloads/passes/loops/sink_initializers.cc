@@ -30,8 +30,8 @@ std::vector<Instruction*> Elements(const Computation& computation, int64_t index
   return elements;
 }
 
-// Does an elementwise operation on it use the value whole, so that a select
-// before it costs no pass over memory?
+// Whether elementwise operations use all of the value, so that a select before them costs no pass
+// over memory.
 bool UsedElementwise(const Instruction& value) {
   return !value.users().empty() &&
          std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
@@ -76,7 +76,7 @@ bool OverwritesAll(const hlo::LoopFacts& loop, int64_t element) {
          hlo::OrderOf(stack->slot, loop) == hlo::SlotOrder::kAscending;
 }
 
-// Whether there was one.
+// Returns whether there was one.
 bool SinkInitializersOf(Instruction& loop, const hlo::LoopFacts& facts, const Records& records) {
   Instruction* init = loop.operand(0);
   const std::optional<hlo::LoopCounter>& counter = facts.counter();

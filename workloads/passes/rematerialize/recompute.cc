@@ -19,7 +19,7 @@ using hlo::Execution;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// It is another name of its only operand.
+// Whether the result is another name of the only operand.
 bool Renames(const Instruction& i) { return hlo::NamesOperand(i) && i.operands().size() == 1; }
 
 bool IsElement(const Instruction& i, const RecomputedValue& value) {
@@ -27,7 +27,7 @@ bool IsElement(const Instruction& i, const RecomputedValue& value) {
          i.attrs().tuple_index() == value.leaf;
 }
 
-// What names a value before any bitcast does.
+// Whether the instruction is the value itself, not a bitcast of it.
 bool IsValue(const Instruction* i, const RecomputedValue& value) {
   return value.maker->shape().IsTuple() ? IsElement(*i, value) : i == value.maker;
 }
@@ -40,7 +40,7 @@ std::string RepeatedName(const std::string& op_name) {
   return op_name.substr(0, at) + "rematted_computation/" + op_name.substr(at);
 }
 
-// Only this result of what a fusion calls, from the parameters that it needs.
+// Removes all results of a fused computation but one, and all parameters but those that it needs.
 void KeepResult(Computation& fused, int64_t leaf, const std::vector<size_t>& parameters) {
   fused.set_root(fused.root()->operand(static_cast<size_t>(leaf)));
   fused.RemoveDead();

@@ -25,7 +25,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Moments, both included.
+// A range of moments, both ends included.
 struct Stretch {
   int64_t first = 0, last = -1;
   bool Overlaps(const Stretch& other) const { return first <= other.last && other.first <= last; }
@@ -37,16 +37,16 @@ struct Recomputation {
   RecomputedValue value;
   Stretch unread;
   Instruction* before = nullptr;      // the reader for which it is computed again
-  std::vector<Instruction*> readers;  // that one and all behind it, in order
-  // Buffers that have to live until then and would not.
+  std::vector<Instruction*> readers;  // `before` and all behind it, in order
+  // Buffers of operands that have to live until then, and for how much longer.
   std::vector<std::pair<int32_t, Stretch>> longer;
   std::vector<int32_t> operands;  // buffers
-  bool moved = false;             // not computed again: nothing read it before
+  bool moved = false;             // computed later instead of again: nothing read it before
   Bytes saved{0};
   Picoseconds cost{0};
 };
 
-// One look at the whole program.
+// One plan of the program and the recomputations that it allows.
 class Round {
  public:
   Round(hlo::Module& module, const PassContext& context, Bytes limit)
@@ -62,7 +62,7 @@ class Round {
   Bytes peak() const { return plan_.LivePeak(); }
   bool Fits() const { return peak() <= limit_; }
 
-  // Whether anything changed.
+  // Returns whether anything changed.
   absl::StatusOr<bool> Run() {
     NoteRewritten();
     ASSIGN_OR_RETURN(executions_, hlo::ExecutionsOf(calls_, [&](const Instruction& loop) {
@@ -91,7 +91,7 @@ class Round {
   }
 
  private:
-  // What it makes first, then what it reads; each once.
+  // The buffers that an instruction makes, then those that it reads; each once.
   static std::unordered_map<const Instruction*, std::vector<int32_t>> BuffersByInstruction(
       const buffers::MemoryPlan& plan) {
     std::unordered_map<const Instruction*, std::vector<int32_t>> buffers;
@@ -101,7 +101,7 @@ class Round {
 
   Stretch LifeOf(int32_t buffer) const { return {lives_[buffer].begin, lives_[buffer].end - 1}; }
 
-  // Buffers whose contents do not stay what their maker wrote.
+  // Marks buffers that another instruction than their maker writes.
   void NoteRewritten() {
     rewritten_.resize(plan_.buffers.size());
     for (const hlo::BufferUse& use : plan_.uses) {
@@ -165,7 +165,7 @@ class Round {
     return absl::OkStatus();
   }
 
-  // saved stays 0 if it cannot be computed at this moment.
+  // Sets cost and bytes saved; these stay 0 if the value cannot be computed at this moment.
   absl::Status Price(int64_t moment, Recomputation& c) {
     Bytes saved = plan_.buffers[c.buffer].bytes;
     const std::vector<size_t> numbers = OperandsFor(c.value);
@@ -187,8 +187,8 @@ class Round {
     return absl::OkStatus();
   }
 
-  // Those of an operand among the buffers that the instruction reads. All of them where they
-  // cannot be told apart.
+  // The buffers of an operand among those that the instruction reads; all of them if they cannot be
+  // distinguished.
   std::vector<int32_t> BuffersOf(const Instruction& operand, const Instruction& reader) const {
     std::vector<int32_t> all, own;
     for (const int32_t buffer : uses_of_.at(&reader)) {
@@ -240,8 +240,9 @@ class Round {
     for (const int32_t b : c.operands) needed_[b].push_back({c.unread.last, c.unread.last + 1});
   }
 
-  // Where nothing helps enough the rest need not do better. The dearest are spared first.
-  std::vector<const Recomputation*> WithoutNeedless(const std::vector<const Recomputation*>& chosen) {
+  // Drops choices that do not lower the peak any further, the dearest first.
+  std::vector<const Recomputation*> WithoutNeedless(
+      const std::vector<const Recomputation*>& chosen) {
     const Bytes reached = std::max(limit_, live_.Most());
     std::vector<const Recomputation*> needed;
     for (auto it = chosen.rbegin(); it != chosen.rend(); ++it) {
@@ -258,8 +259,8 @@ class Round {
   void Apply(const std::vector<const Recomputation*>& chosen) {
     // Later stretches of a value last: their readers take the later copy.
     std::vector<const Recomputation*> in_order(chosen);
-    std::stable_sort(in_order.begin(), in_order.end(), [](const Recomputation* a, const Recomputation* b) {
-      return std::pair(a->buffer, a->unread.first) < std::pair(b->buffer, b->unread.first);
+    std::ranges::stable_sort(in_order, {}, [](const Recomputation* c) {
+      return std::pair(c->buffer, c->unread.first);
     });
     std::unordered_map<const Instruction*, std::vector<Instruction*>> in_front;  // looked up
     std::vector<Computation*> changed;
@@ -322,7 +323,7 @@ class Round {
   const std::vector<buffers::HeapBuffer> lives_;  // by buffer
   buffers::LiveBytes live_;
   std::vector<bool> rewritten_;  // by buffer
-  // All of these are looked up, never iterated.
+  // These maps are looked up, never iterated.
   std::unordered_map<const Instruction*, std::vector<int32_t>> uses_of_;
   std::unordered_map<const Computation*, int64_t> executions_;
   std::vector<Recomputation> candidates_;

@@ -15,14 +15,14 @@ using hlo::PrimitiveType;
 
 bool IsWhole(PrimitiveType type) { return hlo::IsIntegral(type) || type == PrimitiveType::kPred; }
 
-// All bits set.
+// Whether all bits of all elements are set.
 bool IsAllOnes(const Instruction& i) {
   const PrimitiveType type = i.shape().element_type;
   if (type == PrimitiveType::kPred) return IsAll(i, 1);
   return hlo::IsSignedIntegral(type) && IsAll(i, -1);
 }
 
-// No value of the type is less or, with `least` unset, greater.
+// Whether all elements are the least value of the type or, with `least` unset, the greatest.
 bool IsExtreme(const Instruction& i, bool least) {
   const PrimitiveType type = i.shape().element_type;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -31,7 +31,7 @@ bool IsExtreme(const Instruction& i, bool least) {
   return least && hlo::IsIntegral(type) && !hlo::IsSignedIntegral(type) && IsAll(i, 0);
 }
 
-// `i` is commutative: the other operand if one of them is `neutral`.
+// Returns the other operand of a commutative operation if one is `neutral`; else null.
 Instruction* OtherThan(const Instruction& i, double neutral) {
   if (IsAll(*i.operand(1), neutral)) return i.operand(0);
   if (IsAll(*i.operand(0), neutral)) return i.operand(1);
@@ -40,8 +40,8 @@ Instruction* OtherThan(const Instruction& i, double neutral) {
 
 // ---- Conversions -----------------------------------------------------------
 
-// Of a binary floating-point format or an integer: bits of the significand and of the
-// exponent (0: an integer). All zero: not known here.
+// Bits of the significand and of the exponent of a floating-point format; an integer has no
+// exponent. All zero: the type is not known here.
 struct Format {
   int significand = 0;
   int exponent = 0;
@@ -68,7 +68,7 @@ Format FormatOf(PrimitiveType type) {
   return hlo::IsSignedIntegral(type) ? Format{bits - 1, 0, true} : Format{bits, 0, false};
 }
 
-// Every value of `from` is a value of `to`.
+// Whether every value of `from` is a value of `to`.
 bool Holds(PrimitiveType to, PrimitiveType from) {
   const Format a = FormatOf(from), b = FormatOf(to);
   if (a.significand == 0 || b.significand == 0 || (a.negative && !b.negative)) return false;

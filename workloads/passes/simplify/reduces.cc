@@ -26,7 +26,7 @@ Instruction* Reduce(const Instruction& like, Instruction* value, const Dims& dim
   return reduce;
 }
 
-// What is left must keep its order.
+// Removes a transpose in front of a reduce, if the dimensions that are left keep their order.
 Instruction* OfTranspose(const Instruction& i) {
   Instruction* transpose = i.operand(0);
   if (transpose->opcode() != Opcode::kTranspose) return nullptr;

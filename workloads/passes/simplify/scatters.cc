@@ -48,7 +48,7 @@ bool IsOnePerRow(const Instruction& scatter, OnePerRow& found) {
   return std::is_sorted(found.row_dims.begin(), found.row_dims.end());
 }
 
-// What becomes of zero and an update is the update.
+// Whether the scatter makes the update of a zero and an update.
 bool AddsOrOverwrites(const Instruction& scatter) {
   const Instruction* root = scatter.called()[0]->root();
   const bool sums =

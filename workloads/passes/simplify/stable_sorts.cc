@@ -15,7 +15,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Which operand has positions along the sorted dimension; -1: none.
+// The number of the operand that has positions along the sorted dimension; -1: none.
 int64_t OperandWithPositions(const Instruction& sort) {
   for (size_t n = 0; n < sort.operands().size(); ++n) {
     const Instruction& i = *sort.operand(n);

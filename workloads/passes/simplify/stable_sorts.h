@@ -1,8 +1,8 @@
-// Stable sorts, as XLA makes them (`stable-sort-expander`).
+// Expands stable sorts as XLA does (`stable-sort-expander`).
 //
-// Sorting networks do not keep the order of equal elements. So the position of an element is sorted
-// along, as one more operand of 32-bit integers, and decides where the comparator finds neither of
-// two elements before the other. A sort that has positions among its operands needs no more.
+// Sorting networks do not keep the order of equal elements. So the position of each element becomes
+// one more operand of 32-bit integers, which decides where the comparator orders neither of two
+// elements before the other. A sort that has positions among its operands needs no more.
 #ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_STABLE_SORTS_H_
 #define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_STABLE_SORTS_H_
 
