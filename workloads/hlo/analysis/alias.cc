@@ -23,8 +23,8 @@ int64_t FirstLeafOf(const Shape& tuple, int64_t index) {
   return leaf;
 }
 
-// Which element of the tuple of a start is its result. The one other element that is no flag
-// names the operands.
+// The index of the result in the tuple of a start. The other of the first two elements names the
+// operands; the rest are flags.
 int64_t ResultElement(const Instruction& start) {
   return start.opcode() == Opcode::kCopyStart ? 0 : 1;
 }
@@ -58,7 +58,7 @@ AliasAnalysis::AliasAnalysis(const Computation& computation) {
   for (Instruction* i : order) {
     if (OnlyNames(*i) || i->opcode() == Opcode::kAsyncUpdate) continue;
     if (IsAsyncDone(i->opcode())) {
-      // What the start works on, it has read; here is waited for what it makes.
+      // The start has read its operands; the done waits for what the start makes.
       const ArrayRange made = MadeBy(&StartOf(*i));
       for (int32_t a = made.first; a < made.last; ++a) AddReader({&a, 1}, i);
       continue;
@@ -100,7 +100,7 @@ void AliasAnalysis::AddArrays(const Instruction& i, std::vector<int32_t>& arrays
   if (i.opcode() == Opcode::kWhile) return AddLoop(i, arrays);
   if (StartsInTuple(i)) return AddStart(i, arrays);
   const std::vector<const Shape*> leaves = Leaves(i.shape());
-  // The buffers that it takes, by leaf.
+  // The arrays whose buffers the results take, by leaf.
   std::vector<int32_t> taken(leaves.size(), kNoArray);
   if (IsAsyncDone(i.opcode())) {
     const Instruction& start = StartOf(i);
@@ -118,7 +118,7 @@ void AliasAnalysis::AddArrays(const Instruction& i, std::vector<int32_t>& arrays
   }
 }
 
-// An element that the body hands on is the initial value itself, where the tuple of these is seen.
+// An element that the body forwards is the initial value itself, if the initial tuple is visible.
 void AliasAnalysis::AddLoop(const Instruction& loop, std::vector<int32_t>& arrays) {
   const Instruction* initial = loop.operand(0);
   const std::span<const int32_t> before = ArraysOf(initial);

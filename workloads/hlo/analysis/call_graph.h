@@ -1,8 +1,8 @@
-// Which computations run, where they are called, and how often.
+// Finds the computations that a device runs, their callers, and how often they run.
 //
-// A device runs the entry and the bodies, conditions, branches and callees that it reaches: control
-// flow. Reducers, comparators and fused computations are applied inside of an instruction and are
-// no part of this.
+// A device runs the entry computation and the bodies, conditions, branches and callees that it
+// reaches: the control flow. Reducers, comparators and fused computations are applied inside one
+// instruction and do not belong to it.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_CALL_GRAPH_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_CALL_GRAPH_H_
 
@@ -21,12 +21,12 @@ class CallGraph {
  public:
   explicit CallGraph(const Module& module);
 
-  // What runs as control flow, callers before callees.
+  // The computations of the control flow, callers before callees.
   const std::vector<Computation*>& control() const { return control_; }
   bool IsControl(const Computation& computation) const { return callers_.contains(&computation); }
-  // The instructions that call it, each as often as it does. None: the entry.
+  // The instructions that call a computation, each as often as it does; empty for the entry.
   const std::vector<Instruction*>& CallersOf(const Computation& computation) const;
-  // The loop that `body` is the body of; null: of none.
+  // The loop whose body is `body`; null if there is none.
   const Instruction* LoopOf(const Computation& body) const;
 
  private:
@@ -37,9 +37,9 @@ class CallGraph {
 // `CallGraph(module).control()`, for code that asks nothing else.
 std::vector<Computation*> ControlComputations(const Module& module);
 
-// How often every computation of the control flow runs in a step, at most 2^63 - 1: bodies and
-// conditions as often as `trips` says of their loops, branches that may be taken (RunBy) as often
-// as their conditional. Error: that of `trips`.
+// Returns how often each computation of the control flow runs in a step, at most 2^63 - 1: bodies
+// and conditions as often as `trips` says of their loops, branches that may be taken (RunBy) as
+// often as their conditional. Error: that of `trips`.
 using TripsOfLoop = std::function<absl::StatusOr<int64_t>(const Instruction& loop)>;
 absl::StatusOr<std::unordered_map<const Computation*, int64_t>> ExecutionsOf(
     const CallGraph& calls, const TripsOfLoop& trips);

@@ -15,18 +15,18 @@
 
 namespace tpusim::hlo {
 
-// Known by its order and by the settings (`flag_configs`) that the compiler leaves on what it has
-// emitted. A module that only moves data (a copy to the host) has no settings: it is known by layouts
-// with tiles.
+// Recognises the schedule and the settings (`flag_configs`) that the compiler leaves on
+// instructions that it has emitted. A module that only moves data (a copy to the host) has no
+// settings: its layouts with tiles tell.
 bool IsCompiled(const Module& module);
 
-// What XLA has compiled for processors that are no TPUs has fusions, layouts and calls of libraries
-// that say nothing of a TPU.
+// The other processors that a module was compiled for: its fusions, layouts and library calls say
+// nothing of a TPU.
 struct OtherTarget {
-  std::string_view processors;  // "CPUs"; "" if nothing in the module tells
+  std::string_view processors;  // "CPUs"; "" if the module does not say
   const Instruction* told_by = nullptr;
 };
-// Known by what these compilers write into backend configs and by the libraries that they call.
+// Recognises the backend configs that these compilers write and the libraries that they call.
 OtherTarget CompiledForOther(const Module& module);
 
 // A result that the compiler has put where an operand was (`aliasing_operands` of the backend

@@ -13,7 +13,7 @@ namespace tpusim::hlo {
 
 namespace {
 
-// Which part of an array on the host is meant, and what becomes of it there.
+// Whether an access to an array in host memory only names a part of it or updates it there.
 bool StaysOnHost(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kSlice:

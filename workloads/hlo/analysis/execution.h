@@ -1,4 +1,4 @@
-// How the device executes an instruction: what costs, passes and lowering agree on.
+// Classifies instructions by how the device executes them. Costs, passes and lowering all ask this.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_EXECUTION_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_EXECUTION_H_
 
@@ -14,7 +14,7 @@ enum class Execution {
   kCollective,  // synchronous
   kStart,       // asynchronous pair around a collective
   kCopyStart,   // ... around a copy between memories
-  kDone,        // of either
+  kDone,        // the end of either pair
   kTransfer,    // a value or a part of one moved to another memory, waited for
   kLoop,
   kBranch,  // conditional

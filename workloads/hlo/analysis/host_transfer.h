@@ -1,4 +1,4 @@
-// Which instructions move data between the memories of device and host.
+// Finds the instructions that move data between the memories of device and host.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_HOST_TRANSFER_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_HOST_TRANSFER_H_
 
@@ -10,9 +10,9 @@ namespace tpusim::hlo {
 
 enum class HostTransfer { kToHost, kFromHost };
 
-// A placement, a slice of an array on the host for the device, an update of one from there,
-// a copy between both; or the start of one that is asynchronous.
-// nullopt: another instruction, or what it takes and makes is on one side.
+// Returns the direction of a placement, of a dynamic slice of an array on the host for the device,
+// of an update of such an array from the device, of a copy between both, or of the start of one of
+// them. nullopt: another instruction, or operand and result are on one side.
 std::optional<HostTransfer> HostTransferOf(const Instruction& instruction);
 
 }  // namespace tpusim::hlo

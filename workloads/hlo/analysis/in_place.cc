@@ -11,8 +11,8 @@ const Instruction* WithoutBitcasts(const Instruction* value) {
 
 namespace {
 
-// As the author of a custom call says: results that are arrays among its operands, written as a
-// whole. What is in nested tuples has a buffer of its own here.
+// The results that a custom call states to alias operands (output_operand_aliasing), written as a
+// whole. Arrays in nested tuples have buffers of their own here.
 std::vector<InPlaceResult> ResultsOfCustomCall(const Instruction& i) {
   std::vector<InPlaceResult> results;
   for (const auto& alias : i.attrs().output_operand_aliasing()) {
@@ -28,7 +28,7 @@ std::vector<InPlaceResult> ResultsOfCustomCall(const Instruction& i) {
   return results;
 }
 
-// Of one dynamic-update-slice, scatter or custom call: its own results and operands.
+// The results of one dynamic-update-slice, scatter or custom call that it updates in place.
 std::vector<InPlaceResult> ResultsOfUpdate(const Instruction& i) {
   if (i.opcode() == Opcode::kDynamicUpdateSlice) return {{0, 0, &i, 1}};
   if (i.opcode() == Opcode::kCustomCall) return ResultsOfCustomCall(i);
@@ -40,8 +40,7 @@ std::vector<InPlaceResult> ResultsOfUpdate(const Instruction& i) {
   return results;
 }
 
-// Whether an array of the one shape can stay where it is as the other: bitcasts between
-// them may give it other dimensions.
+// Whether arrays of these shapes can share a buffer; bitcasts may give them other dimensions.
 bool SameBuffer(const Shape& a, const Shape& b) {
   return a.element_type == b.element_type && a.ElementCount() == b.ElementCount() &&
          a.layout.memory_space == b.layout.memory_space;

@@ -1,4 +1,4 @@
-// Which results of an instruction are operands that it updates in place.
+// Finds the results of an instruction that are operands updated in place.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_IN_PLACE_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_IN_PLACE_H_
 
@@ -21,10 +21,10 @@ struct InPlaceResult {
 // The value that bitcasts of it rename: they share its buffer.
 const Instruction* WithoutBitcasts(const Instruction* value);
 
-// For dynamic-update-slice, scatter and fusions whose results they are, and for custom calls that
-// state it (output_operand_aliasing), by leaf; empty for all others. A fusion keeps no buffer for
-// what it updates of its own making, nor where the result is to be in another memory or form than
-// the operand; of two results that update the same operand, the first has its buffer.
+// Returns them for dynamic-update-slice, scatter, fusions whose results these are, and custom calls
+// that state it (output_operand_aliasing), by leaf; empty for all other instructions. A fusion
+// updates nothing in place that it makes itself, nor where the result has another memory or size
+// than the operand; of two results that update one operand, the first has its buffer.
 std::vector<InPlaceResult> InPlaceResults(const Instruction& instruction);
 
 }  // namespace tpusim::hlo

@@ -1,5 +1,5 @@
-// Where the analysis of modules stops looking (configs/limit.h). What is not found out counts as
-// depending on data.
+// Limits of effort of the analyses of modules (configs/limit.h). A value that is not evaluated
+// counts as depending on data.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_LIMITS_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_LIMITS_H_
 

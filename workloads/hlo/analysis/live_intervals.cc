@@ -148,7 +148,7 @@ class Visit {
     }
   }
 
-  // What is inside of another buffer has no life of its own.
+  // Replaces buffers that lie in another one by that one; they have no interval of their own.
   void Move() {
     const auto inside = [&](int32_t b) { return b != kNoBuffer && lives_.buffers[b].inside >= 0; };
     for (int32_t& b : buffers_) {
@@ -267,7 +267,7 @@ class Intervals {
   ModuleAliases& aliases_;
   const SizeOfArray& size_;
   LiveIntervals lives_;
-  std::vector<int64_t> last_use_;  // in the computation that is looked at, by buffer
+  std::vector<int64_t> last_use_;  // in the current computation, by buffer
 };
 
 }  // namespace

@@ -44,8 +44,8 @@ std::optional<int64_t> KnownTripCount(const Instruction& loop) {
   return std::nullopt;
 }
 
-// How many k from 0 on come before the first for which `value`(k) <direction> 0 does not hold.
-// nullopt: it always holds.
+// Counts the iterations k = 0, 1, ... before the first for which `value`(k) <direction> 0 is false.
+// nullopt: it is always true.
 std::optional<int64_t> CountWhile(const Affine& value, const std::string& direction) {
   __extension__ typedef __int128 Wide;  // differences of any two values fit
   const Wide step = value.scale, start = value.offset;
@@ -130,8 +130,8 @@ class IndexFollower {
     return StaysWithin(value->shape().element_type, *affine, *loop_.trips_) ? affine : std::nullopt;
   }
 
-  // How often a condition holds before it does not; nullopt: it is no comparison of such integers.
-  // Reads both sides in any case.
+  // Counts how often a condition is true before it is false. nullopt: it does not compare such
+  // integers. Reads both sides in any case.
   std::optional<int64_t> CountOf(const Instruction* condition) {
     condition = Underlying(condition);
     if (condition->opcode() == Opcode::kFusion) {

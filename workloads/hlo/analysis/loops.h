@@ -80,7 +80,7 @@ class ModuleLoops {
   std::unordered_map<const Instruction*, std::unique_ptr<LoopFacts>> known_;  // looked up
 };
 
-// How often a loop runs; nullopt: it depends on data.
+// The number of iterations of a loop; nullopt: it depends on data.
 std::optional<int64_t> TripCount(const Instruction& loop);
 
 }  // namespace tpusim::hlo

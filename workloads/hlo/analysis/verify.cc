@@ -67,7 +67,7 @@ absl::Status CheckCustomCall(const Instruction& i) {
   return absl::OkStatus();
 }
 
-// As SameDims, but for the width of floating-point numbers.
+// Compares like SameDims, except for the width of floating-point numbers.
 bool SameButForWidth(const Shape& a, const Shape& b) {
   if (a.IsTuple() || b.IsTuple()) {
     return a.IsTuple() && b.IsTuple() &&

@@ -1,4 +1,4 @@
-// What every stage may take for granted of a module.
+// Checks what every stage may assume of a module.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_H_
 
@@ -10,20 +10,19 @@
 
 namespace tpusim::hlo {
 
-// Ids, shapes, arities, cycles, called computations, schedules.
+// Checks ids, shapes, arities, cycles, called computations and schedules.
 absl::Status Verify(const Module& module);
-// The same of a module that was right when this found it so last, from what has changed since
-// (Module::right_until()): an instruction is looked at again if it, an operand of it or a computation
-// that it calls has changed, an order if its computation has. It cannot see that a module stops
-// being one that the TPU compiler wrote, of which less is asked (compiled.h).
+// Checks only what has changed since the module was last found right (Module::right_until()): an
+// instruction again if it, an operand or a computation that it calls has changed, a schedule if its
+// computation has. It does not notice that a module ceases to be one that the TPU compiler wrote,
+// of which less is required (compiled.h).
 absl::Status VerifyChanges(Module& module);
 // Returns the shape that operands, attributes and callees imply, whatever the instruction has now;
 // what they leave open is as it has it (rules/shape_inference.h). Errors: operands or callees that
 // are too few or do not fit.
 absl::StatusOr<Shape> ImpliedShape(const Instruction& instruction);
-// Replica groups and source-target pairs, for a program of so many partitions:
-// every partition in exactly one group (or no groups at all), and source and
-// target of at most one pair.
+// Checks replica groups and source-target pairs for `num_partitions` partitions: each is in exactly
+// one group (or there are no groups), and the source and the target of at most one pair.
 absl::Status VerifyCollectives(const Module& module, int64_t num_partitions);
 
 }  // namespace tpusim::hlo

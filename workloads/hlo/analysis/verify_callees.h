@@ -1,5 +1,4 @@
-// What instructions and the computations that they call owe each other: part of
-// the verifier.
+// Checks instructions against the computations that they call: part of the verifier.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_CALLEES_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_CALLEES_H_
 
@@ -8,8 +7,8 @@
 
 namespace tpusim::hlo {
 
-// How many computations `i` calls, how many parameters they have, and that the
-// shapes that cross into and out of them are the same on both sides.
+// Checks how many computations `i` calls, how many parameters they have, and that the shapes of
+// arguments and results are equal on both sides.
 absl::Status CheckCallees(const Instruction& i);
 
 }  // namespace tpusim::hlo

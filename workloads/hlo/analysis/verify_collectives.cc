@@ -1,5 +1,5 @@
-// Who takes part in a collective: checked when it is known how many partitions
-// there are, which the module itself does not say.
+// Checks the participants of collectives, once the number of partitions is known, which the module
+// itself does not state.
 #include <algorithm>
 
 #include "configs/status_macros.h"

@@ -1,10 +1,10 @@
-// Values that the program has named for rematerialisation (jax.ad_checkpoint.checkpoint_name).
+// Reads and removes names of values for rematerialisation (jax.ad_checkpoint.checkpoint_name).
 //
-// JAX lowers a name to nothing. An export of tpusim keeps it: a named value goes through an
-// instruction that gives it on as it is, with the name as a frontend attribute: a float rounded to
-// the precision of its own type, anything else an optimization barrier of its own. Any XLA compiles
-// that; here it goes before shardings are propagated, so that a program with names is the program
-// without. Until then the value itself has its names, as another attribute.
+// JAX lowers a name to nothing. An export of tpusim keeps it as a frontend attribute of an
+// instruction that leaves the value as it is: for a float a rounding to the precision of its own
+// type, for anything else an optimization barrier of its own. Any XLA compiles that. Here the
+// instruction is removed before shardings are propagated, so that a program with names is the
+// program without; the value itself keeps its names, in another attribute.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_CHECKPOINT_NAMES_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_CHECKPOINT_NAMES_H_
 
@@ -16,22 +16,22 @@
 
 namespace tpusim::hlo {
 
-// The name that an instruction gives to its operand; nullopt: it gives none, or is more than that.
+// The name that an instruction gives to its operand; nullopt: none, or the instruction does more.
 std::optional<std::string> CheckpointName(const Instruction& instruction);
 
-// Takes the name off: what is left is what the instruction does.
+// Removes the name from the instruction that gives it.
 void RemoveCheckpointName(Instruction* named);
 
-// The value itself gets the name.
+// Adds a name to the names of a value.
 void AddName(Instruction* value, const std::string& name);
 
-// Users of a named value take what was named; that has its names from now on.
+// Removes the instructions that give names; the values that they name have the names from now on.
 void DropCheckpointNames(Module& module);
 
-// To what takes the place of a value.
+// Copies the names of a value to the one that replaces it.
 void MoveNames(const Instruction* from, Instruction* to);
 
-// The names that a value has, in the order in which it got them, which are taken off.
+// Removes the names of a value and returns them, in the order in which they were added.
 std::vector<std::string> TakeNames(Instruction* value);
 
 }  // namespace tpusim::hlo

@@ -33,7 +33,7 @@ bool MayShare(const Instruction& i) {
   return !i.HasSideEffect() && AppliesSmallComputations(i);
 }
 
-// What a small computation does, whatever its instructions are called.
+// A text of what a small computation does, without the names of its instructions.
 std::string TextOf(const Computation& computation) {
   std::unordered_map<const Instruction*, size_t> place;
   std::string text;

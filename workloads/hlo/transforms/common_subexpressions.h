@@ -1,4 +1,4 @@
-// Values that are computed twice are computed once.
+// Computes values once that are computed twice.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_COMMON_SUBEXPRESSIONS_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_COMMON_SUBEXPRESSIONS_H_
 

@@ -1,4 +1,4 @@
-// Writes bitcasts as what they do to the elements.
+// Expands bitcasts into the transposes and the reshape that they stand for.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_BITCASTS_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_BITCASTS_H_
 

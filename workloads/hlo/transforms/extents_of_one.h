@@ -1,4 +1,4 @@
-// Reshapes that put in or take out dimensions of extent one.
+// Finds and makes reshapes that add or remove dimensions of extent one.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXTENTS_OF_ONE_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXTENTS_OF_ONE_H_
 
@@ -10,11 +10,11 @@
 
 namespace tpusim::hlo {
 
-// For shapes that differ in extents of one only: by dimension of `from` the dimension of `to`
-// that it is, -1 for those of extent one. nullopt: they differ in more.
+// Matches shapes that differ in extents of one only: for each dimension of `from` the
+// dimension of `to` that it is, -1 for extents of one. nullopt: they differ otherwise.
 std::optional<std::vector<int64_t>> MatchWithoutOnes(const Shape& from, const Shape& to);
 
-// `value` with these dimensions; itself if it has them.
+// Returns `value` reshaped to these dimensions, or itself if it has them.
 Instruction* Reshaped(Instruction* value, const std::vector<int64_t>& dims,
                       const Instruction* like);
 

@@ -29,7 +29,7 @@ const Instruction* JoinableStartOf(const Instruction& done) {
   return IsAsyncStart(start->opcode()) ? start : nullptr;
 }
 
-// What does the work of both halves; null if there is no such form.
+// Returns an operation that does the work of both halves; null if there is none.
 Instruction* Join(const Instruction& done) {
   const Instruction* start = JoinableStartOf(done);
   if (start == nullptr || start->has_control_edges() || done.has_control_edges()) return nullptr;

@@ -1,10 +1,11 @@
-// What loops carry around for nothing.
+// Simplifies and rebuilds the carries of loops.
 //
-//   * an element that the body hands on as it got it is, behind the loop, what it was before;
-//     if it is a scalar constant, the body and the condition have the constant themselves
-//   * an element that nothing reads, but to compute the element itself, goes
+//   * an element that the body forwards is replaced by its initial value behind the loop; a scalar
+//     constant is replaced in the body and the condition too
+//   * an element that is read only to compute itself is removed
 //
-// Loops keep their names, and the elements that stay keep their order.
+// Loops keep their names, and the remaining elements their order. LoopCarry is the entry point of
+// every pass that changes what a loop carries.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_LOOP_CARRIES_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_LOOP_CARRIES_H_
 
@@ -15,14 +16,14 @@
 
 namespace tpusim::hlo {
 
-// Whether there was any.
+// Returns whether anything changed.
 bool SimplifyLoopCarries(Module& module);
 
-// A loop over a tuple that is only taken apart, with a body and a condition of its own: what
-// its carry consists of can be changed.
+// A loop whose carry can be changed: its tuples are only taken apart, and its body and condition
+// have no other caller.
 class LoopCarry {
  public:
-  // False: the loop is of another form.
+  // Returns false if the loop has another form.
   static bool Find(Instruction* loop, LoopCarry* carry);
 
   Instruction* loop() const { return loop_; }
@@ -31,22 +32,22 @@ class LoopCarry {
   size_t size() const { return loop_->operand(0)->operands().size(); }
   Instruction* initial(size_t n) const { return loop_->operand(0)->operand(n); }
   Instruction* next(size_t n) const { return body()->root()->operand(n); }
-  // Reads of element n; in the body, in the condition, behind the loop.
+  // The reads of element n in the body, in the condition and behind the loop.
   const std::vector<Instruction*>& in_body(size_t n) const { return reads_[0][n]; }
   const std::vector<Instruction*>& in_condition(size_t n) const { return reads_[1][n]; }
   const std::vector<Instruction*>& behind(size_t n) const { return reads_[2][n]; }
   // Whether the body returns element n as the array that it got (hlo::ForwardsElement).
   bool Forwards(size_t n) const;
 
-  // Another carry: elements of the old one by index, each with its new initial value and what
-  // the body gives on. Of those that go only dead reads are left behind the loop, and in the
-  // body only what the others do not need.
+  // An element of another carry: an old one by index, with its new initial value and the value that
+  // the body returns. An old element that is left out must have no live reads behind the loop, and
+  // in the body none that the others need.
   struct Element {
-    int64_t old = -1;  // -1: a new one
+    int64_t old = -1;  // -1: a new element
     Instruction* initial = nullptr;
-    Instruction* next = nullptr;  // null for a new one: as it got it
+    Instruction* next = nullptr;  // null for a new element, which the body forwards
   };
-  // Those that it has.
+  // The present elements.
   std::vector<Element> elements() const;
   // Returns the reads in the body of the new elements, in order.
   std::vector<Instruction*> Rebuild(const std::vector<Element>& elements);

@@ -1,4 +1,4 @@
-// A reduce of a reduce with the same operation is one reduce over the dimensions of both.
+// Merges a reduce of a reduce with the same operation into one reduce over the dimensions of both.
 //
 // Such pairs come from vectorised gradients: a bias is summed over what it was broadcast to,
 // then over the batch. Split over devices, the first sum would be exchanged with the batch
@@ -18,18 +18,18 @@ std::optional<Opcode> ReducerOperation(const Computation& reducer);
 // op(x, value) is x; +0 counts for sums, as in XLA, although -0 + 0 is 0.
 bool IsIdentity(Opcode op, const Instruction& value);
 
-// If `outer` reduces a reduce with that operation, both starting from its identity, and
-// nothing else uses that one: `outer` then reduces what it reduced, and true.
+// Makes `outer` reduce the operand of the reduce that it reduces, and returns true, if both have
+// one operation, start from its identity, and nothing else uses the inner one.
 bool MergeWithOperand(Instruction* outer);
 
-// A reduce over dimensions of extent one, some or all, without them; null if it has none.
+// Returns a reduce without its dimensions of extent one; null if it has none.
 Instruction* ReduceWithoutOnes(Instruction* reduce);
-// A reduce of a reshape that puts in or takes out extents of one: of what was reshaped. Null
-// if it is another.
+// Returns a reduce of the operand of a reshape that adds or removes extents of one; null if
+// `reduce` reduces anything else.
 Instruction* ReduceOfReshape(Instruction* reduce);
 
-// All of these in a computation, but not of operands for which `fixed` holds. What is merged
-// is removed.
+// Applies all of these to a computation, except to operands for which `fixed` holds, and removes
+// the reduces that were merged.
 bool MergeReduces(Computation* computation, const std::function<bool(const Instruction*)>& fixed);
 
 }  // namespace tpusim::hlo

@@ -1,4 +1,4 @@
-// An operation cut into two halves, to run beside others.
+// Cuts an operation into a start and a done, which can run beside other operations.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_SPLIT_ASYNC_H_
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_SPLIT_ASYNC_H_
 
@@ -6,7 +6,7 @@
 
 namespace tpusim::hlo {
 
-// `start` and `done`, made for it, take the place of `whole`: its users, its control edges.
+// Replaces `whole` by `start` and `done`, which take its users and control edges.
 void ReplaceWithPair(Instruction* whole, Instruction* start, Instruction* done);
 
 // Wraps `whole` in an async-start and its async-done; returns the start.

@@ -6,8 +6,8 @@
 
 namespace tpusim::hlo {
 
-// For readers that know those of one array only, as the path from HLO to StableHLO does. What is
-// not taken apart by get-tuple-elements stays.
+// The path from HLO to StableHLO reads collectives of one array only. Collectives whose results are
+// not taken apart by get-tuple-elements stay.
 void SplitCombined(Module& module);
 
 }  // namespace tpusim::hlo

@@ -9,7 +9,7 @@
 namespace tpusim::hlo {
 namespace {
 
-// What takes the place of one copy; `made` has its instructions in an order of execution.
+// Returns the value that replaces one copy; `made` receives its instructions in execution order.
 Instruction* CopyOf(Instruction* value, const Shape& shape, const Instruction& like,
                     std::vector<Instruction*>& made) {
   Computation& computation = *like.parent();

@@ -1,4 +1,4 @@
-// A copy of a tuple is a tuple of copies.
+// Replaces a copy of a tuple by a tuple of copies.
 //
 // XLA lets one instruction copy all arrays of a tuple. Everything that asks what an instruction
 // moves, where its result lies or how it is sharded asks of one array, so such copies are taken
@@ -10,7 +10,7 @@
 
 namespace tpusim::hlo {
 
-// In every computation; in one that has an order the copies come where the one was.
+// Does so in every computation; in a schedule the copies take the position of the one.
 void SplitTupleCopies(Module& module);
 
 }  // namespace tpusim::hlo
