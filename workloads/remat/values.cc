@@ -51,7 +51,7 @@ std::optional<RegionBoundary> BoundaryOf(const Instruction& value) {
   text = text.substr(begin, text.find("<@", begin + 2) - begin);
   text.resize(text.find_last_not_of(", ]>") + 1);
   return RegionBoundary{inwards, call.operands()[static_cast<size_t>(index)], text,
-                  attribute(sharding::kManualAxes)};
+                        attribute(sharding::kManualAxes)};
 }
 
 Instruction* Resolved(Instruction* value, const Callers& callers) {

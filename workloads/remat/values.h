@@ -16,13 +16,13 @@
 
 namespace tpusim::remat {
 
-// The loop, conditional or call that runs each computation; one each, which GiveOwnBodies() sees to.
-// Computations that are applied to elements are not listed.
+// Maps each computation to the loop, conditional or call that runs it; GiveOwnBodies() sees to it
+// that there is one. Computations that are applied to elements are not listed.
 using Callers = std::unordered_map<const hlo::Computation*, hlo::Instruction*>;
 Callers CallersOf(const hlo::Module& module);
 
-// The computation around `computation` once manual regions and branches are taken to be in line: the
-// body or condition of a loop, a computation that is applied to elements, or the entry.
+// Returns the computation around `computation` once manual regions and branches are taken to be in
+// line: the body or condition of a loop, a computation that is applied to elements, or the entry.
 const hlo::Computation* HomeOf(const hlo::Computation* computation, const Callers& callers);
 // Finds what computes a value as hlo::Underlying does, and also through the boundaries of manual
 // regions and into branches.

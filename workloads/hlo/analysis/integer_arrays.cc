@@ -435,8 +435,8 @@ Results EvaluateIntegers(const Instruction& i, const std::vector<Integers>& oper
     case Opcode::kIota:
       return IotaElements(i);
     case Opcode::kReshape:
-      return i.operand(0)->shape().ElementCount() == i.shape().ElementCount() ? Results{{operands[0]}}
-                                                                              : std::nullopt;
+      if (i.operand(0)->shape().ElementCount() != i.shape().ElementCount()) return std::nullopt;
+      return Results{{operands[0]}};
     case Opcode::kBroadcast:
       return Broadcasted(i, operands);
     case Opcode::kSlice:

@@ -52,7 +52,9 @@ std::optional<SlotAccess> SlotOf(Instruction* access) {
     slot.dimension = static_cast<int64_t>(d);
   }
   if (slot.dimension < 0 && !array.empty() && array[0] == 1) slot.dimension = 0;
-  if (slot.dimension >= 0) slot.index = access->operand(first + static_cast<size_t>(slot.dimension));
+  if (slot.dimension >= 0) {
+    slot.index = access->operand(first + static_cast<size_t>(slot.dimension));
+  }
   return slot;
 }
 

@@ -7,8 +7,8 @@
 // well: their result is another name of the operand (which arrays share a buffer otherwise is a
 // question for alias.h).
 //
-// A loop therefore keeps an element of its carry in one of two ways, which were four functions once:
-// its body hands the array on, or each iteration has the same value.
+// A loop therefore keeps an element of its carry in one of two ways: its body hands the array on,
+// or each iteration has the same value.
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_UNDERLYING_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_UNDERLYING_H_
 

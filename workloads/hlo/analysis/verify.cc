@@ -211,7 +211,8 @@ class Verifier {
   absl::Status CheckEdges(const Computation& computation,
                           const std::unordered_set<const Computation*>& known) const {
     const bool changed = computation.ChangedSince(since_);
-    if (changed && (computation.root() == nullptr || computation.root()->parent() != &computation)) {
+    const Instruction* root = computation.root();
+    if (changed && (root == nullptr || root->parent() != &computation)) {
       return UserError(fmt::format("computation {} has no root", computation.name()));
     }
     const bool calls_others =
