@@ -80,17 +80,7 @@ MOST_ROOMS = 2
 
 # Rooms: folders with headers. The subcommands have their entry points in command_line/command.h.
 ROOMS = ("configs", "models", "sim", "tools/tpusim", "workloads")
-ROOMS_LEFT = {
-    "tools/tpusim/subcommands",
-    "workloads/hlo/analysis",
-    "workloads/hlo/transforms",
-    "workloads/passes/copies",
-    "workloads/passes/host",
-    "workloads/passes/loops",
-    "workloads/passes/rematerialize",
-    "workloads/passes/simplify",
-    "workloads/remat",
-}
+ROOMS_LEFT = {"tools/tpusim/subcommands"}
 ANSWER = re.compile(r"\broom answers\b.*?`(\w+)` is (?:the|its) entry point")
 
 TOKEN = re.compile(

@@ -7,6 +7,9 @@
 // save_only_these_names and save_and_offload_only_these_names (saved_values.h), where it is proven
 // that what the backward pass computes again is what the forward pass has computed (congruence.h).
 // Else it is refused, with the reason.
+//
+// The room answers what a program is under another policy of jax.checkpoint; `StatePolicies` is its
+// entry point.
 #ifndef TPUSIM_WORKLOADS_REMAT_POLICIES_H_
 #define TPUSIM_WORKLOADS_REMAT_POLICIES_H_
 

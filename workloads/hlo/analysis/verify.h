@@ -1,4 +1,10 @@
 // Checks what every stage may assume of a module.
+//
+// The room answers what is true of a module as it stands: who calls whom, which arrays share a
+// buffer, what is live, what loops do, which integers are known. A header has one of these each;
+// `Verify` is its entry point for a module that comes from outside. Passes take facts from
+// PassContext::facts, which keeps them until a pass has changed the module. Three evaluators of
+// integers and three followers of indices were rejected for one each (known_values.h, loops.h).
 #ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_H_
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_H_
 

@@ -10,6 +10,8 @@
 //     that is needed behind it, or a part of the result;
 //   * a result is an argument itself and is not aliased to it;
 //   * a result, or the next value of a loop, cannot be made in its buffer (InsertPlaceCopies).
+//
+// The room answers where execution in place needs a copy; `InsertCopies` is its entry point.
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 

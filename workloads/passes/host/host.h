@@ -4,6 +4,9 @@
 // loops to a neighbouring iteration, and MakeHostCopiesAsync cuts them into start and done. A copy
 // buffer of its own for a carried value would let its transfer overlap with more of the loop; the
 // TPU compiler does not take one (carried_copies.h).
+//
+// The room answers what lies in the memory of the host, and when it moves; `AssignMemorySpaces` is
+// its entry point, and the other two passes go by what it writes.
 #ifndef TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
 #define TPUSIM_WORKLOADS_PASSES_HOST_HOST_H_
 

@@ -3,6 +3,9 @@
 // Which values a loop keeps, how often it runs and which stacks it fills are facts
 // (hlo/analysis/loops.h, loop_stacks.h); what is moved follows the TPU compiler, as described
 // below.
+//
+// The room answers which work runs once instead of in each iteration; `HoistInvariants` is its
+// entry point, SinkInitializers the pass in the other direction.
 #ifndef TPUSIM_WORKLOADS_PASSES_LOOPS_LOOPS_H_
 #define TPUSIM_WORKLOADS_PASSES_LOOPS_LOOPS_H_
 

@@ -9,6 +9,9 @@
 //
 // Then the plan is made anew, until the program fits or nothing helps any more. The copies are real
 // instructions: the simulation executes them.
+//
+// The room answers which values are computed again so that a program fits; `Rematerialize` is its
+// entry point. What jax.checkpoint recomputes is the program's own choice (remat/policies.h).
 #ifndef TPUSIM_WORKLOADS_PASSES_REMATERIALIZE_REMATERIALIZE_H_
 #define TPUSIM_WORKLOADS_PASSES_REMATERIALIZE_REMATERIALIZE_H_
 

@@ -1,5 +1,8 @@
 // Simplifies a module until nothing changes any more: algebraic rules (below), reduces of reduces,
 // common subexpressions, carries of loops that never change or that nothing reads, dead values.
+//
+// The room answers what computes nothing new, whatever the machine; `Simplify` is its entry point,
+// and each family of rules has a file.
 #ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
 #define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
 
