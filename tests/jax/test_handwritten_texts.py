@@ -113,3 +113,19 @@ def test_products_of_nothing(binary: str, tmp_path: pathlib.Path):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["flops"] == 0
+
+
+def test_a_fusion_takes_no_tuple(binary: str, tmp_path: pathlib.Path):
+    source = tmp_path / "m.hlo"
+    source.write_text(
+        "ENTRY e {\n  a = (f32[4,4], f32[4,4]) parameter(0)\n"
+        "  ROOT f = f32[4,4] fusion(a), kind=kCustom, calls={\n"
+        "    p = (f32[4,4], f32[4,4]) parameter(0)\n"
+        "    x = get-tuple-element(p), index=0\n    y = get-tuple-element(p), index=1\n"
+        "    ROOT d = dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  }\n}\n"
+    )
+    done = subprocess.run(
+        [binary, str(source), "--config", "v5e-1x1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "its operand a is a tuple; give it the elements" in done.stderr
