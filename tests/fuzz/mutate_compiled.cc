@@ -174,7 +174,8 @@ std::string FailureOf(const std::string& file, int64_t n, bool& ran) {
   const pid_t child = ::fork();
   TPUSIM_CHECK(child >= 0, "no process");
   if (child == 0) {
-    const rlimit most{kMostMemory, kMostMemory}, none{0, 0};
+    [[maybe_unused]] const rlimit most{kMostMemory, kMostMemory};
+    const rlimit none{0, 0};
 #if !defined(__SANITIZE_ADDRESS__)  // which reserves all addresses that there are
     ::setrlimit(RLIMIT_AS, &most);
 #endif
