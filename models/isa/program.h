@@ -20,8 +20,8 @@
 // Peers are relative: an Rdma names a Route, and the route table says where that leads from each
 // device. A device without an entry in a route (peer < 0) must not execute an instruction on it.
 //
-// The room answers what a compiled program is, for those who make it, run it or print it;
-// `PodProgram` is its entry point. Finding repeated parts in a finished program was tried and
+// The room answers of which instructions, kernels and streams a compiled program consists: what the
+// lowering writes, the simulation executes and the printer shows; `PodProgram` is its entry point. Finding repeated parts in a finished program was tried and
 // rejected: verifier, machine and fast-forward each had to know them. The lowering writes loops
 // instead (iterations.h).
 #ifndef TPUSIM_MODELS_ISA_PROGRAM_H_

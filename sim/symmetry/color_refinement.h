@@ -34,8 +34,8 @@ class Refinement {
   Refinement(const configs::Config& config, const isa::PodProgram& program,
              const Impairments& impairments);
 
-  // Returns the colors before the first round: a device's program and clock, a host's number of
-  // chips; all chips have one color.
+  // Returns the colors before the first round: devices of one program and clock have one color, as
+  // have hosts of equally many chips, and all chips.
   Colors First() const;
   // The next color of each: its own, and the multiset of what it sees: to whom a device sends over
   // each route and over how many hops, who sends to it, its chip, and the loads of links under each
@@ -51,7 +51,8 @@ class Refinement {
 
   // The routes of each program.
   const std::vector<std::vector<int32_t>>& used() const { return used_; }
-  // Returns the color of each link, by LinkIndex: links of one color have one rate.
+  // Returns a vector that holds the color of each link at its LinkIndex: links of equal rates have
+  // one color.
   const std::vector<Color>& link_rates() const { return link_rates_; }
 
  private:

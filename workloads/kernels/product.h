@@ -52,8 +52,8 @@ std::vector<Role> RolesOfPositions(const hlo::Instruction& product);
 const hlo::Instruction* ProductIn(const hlo::Instruction& instruction);
 
 // Products that would leave the arrays idle are multiplied and added up on the
-// vector units instead: one row by a matrix (as the TPU compiler does), and
-// convolutions whose groups have one feature.
+// vector units instead: one row by a matrix (as the TPU compiler does),
+// convolutions whose groups have one feature, and products of arrays without elements.
 bool RunsOnVectorUnits(const hlo::Instruction& product);
 
 // Error (no rule): a dtype that the arrays have no rule for.

@@ -4,6 +4,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/host_transfer.h"
+#include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/shape_proto.h"
@@ -44,7 +45,10 @@ absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
   if (opcode == Opcode::kCustomCall) {
     // They reserve memory, or say what lies in it, and leave it as it is.
     if (IsCallOf(i, kAllocateBuffer) || IsCallOf(i, kConcatBitcast)) return Execution::kNothing;
-    if (IsCallOf(i, kHostExecute) && OnHost(i.shape())) return Execution::kNothing;
+    // The report names it (kernels::FreeHostCallbacks), unless its cost is stated, which counts.
+    if (IsCallOf(i, kHostExecute) && OnHost(i.shape()) && !annotations::kKernelCost.On(i)) {
+      return Execution::kNothing;
+    }
     return PlacementOf(i) ? Execution::kTransfer : Execution::kKernel;
   }
   if (RunsAsKernel(opcode)) return Execution::kKernel;

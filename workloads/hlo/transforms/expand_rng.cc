@@ -63,7 +63,10 @@ Instruction* Parameter(const Instruction& rng, PlainOperations& operations, int6
 void ExpandUniform(Instruction& rng) {
   PlainOperations operations(rng);
   const PrimitiveType type = rng.shape().element_type;
-  const PrimitiveType computed = IsFloating(type) ? PrimitiveType::kF32 : type;
+  // Integers in 32 bits of their own sign, in which a range may wrap around.
+  const PrimitiveType computed = IsFloating(type)         ? PrimitiveType::kF32
+                                 : IsSignedIntegral(type) ? PrimitiveType::kS32
+                                                          : PrimitiveType::kU32;
   Instruction* low = Parameter(rng, operations, 0, computed);
   Instruction* range =
       operations.Apply(Opcode::kSubtract, {Parameter(rng, operations, 1, computed), low});
@@ -71,13 +74,11 @@ void ExpandUniform(Instruction& rng) {
   if (IsFloating(type)) {
     offset = operations.Apply(Opcode::kMultiply, {UnitInterval(rng, operations), range});
   } else {
-    // The remainder is that of unsigned bits, which a conversion of a wider range keeps.
-    Instruction* bits = RandomBits(rng);
+    Instruction* positive =
+        operations.Convert(Opcode::kBitcastConvert, range, PrimitiveType::kU32);
     offset = operations.Convert(
-        Opcode::kConvert,
-        operations.Apply(Opcode::kRemainder, {bits, operations.Convert(Opcode::kConvert, range,
-                                                                       PrimitiveType::kU32)}),
-        type);
+        Opcode::kBitcastConvert,
+        operations.Apply(Opcode::kRemainder, {RandomBits(rng), positive}), computed);
   }
   Instruction* value = operations.Apply(Opcode::kAdd, {offset, low});
   operations.Replace(operations.Convert(Opcode::kConvert, value, type));

@@ -6,6 +6,30 @@
 
 namespace tpusim::hlo {
 
+Computation* AddReducer(Module& module, Opcode opcode, PrimitiveType type, std::string_view name) {
+  Computation* reducer = module.AddComputation(name);
+  const Shape scalar = MakeScalarShape(type);
+  Instruction* a = reducer->AddParameter(0, scalar, "a");
+  Instruction* b = reducer->AddParameter(1, scalar, "b");
+  reducer->set_root(reducer->Add(opcode, scalar, {a, b}));
+  return reducer;
+}
+
+namespace {
+
+// The sharding of an element of a result, in either of the forms of tuples.
+pb::OpSharding ElementSharding(const pb::OpSharding& sharding, int element) {
+  pb::OpSharding part = sharding;
+  if (element < sharding.tuple_shardings_size()) part = sharding.tuple_shardings(element);
+  const pb::NamedShardingProto& named = sharding.named_sharding();
+  if (element < named.tuple_shardings_size()) {
+    *part.mutable_named_sharding() = named.tuple_shardings(element);
+  }
+  return part;
+}
+
+}  // namespace
+
 Instruction* PlainOperations::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands) {
   return computation().Add(opcode, std::move(shape), std::move(operands), "", &replaced_);
 }
@@ -35,11 +59,8 @@ Instruction* PlainOperations::Broadcast(Instruction* value, const std::vector<in
 
 Instruction* PlainOperations::SumExcept(Instruction* value, int64_t kept) {
   const Shape& shape = value->shape();
-  const Shape scalar = MakeScalarShape(shape.element_type);
-  Computation* add = computation().parent()->AddComputation("sum");
-  Instruction* a = add->AddParameter(0, scalar, "a");
-  Instruction* b = add->AddParameter(1, scalar, "b");
-  add->set_root(add->Add(Opcode::kAdd, scalar, {a, b}));
+  Computation* add =
+      AddReducer(*computation().parent(), Opcode::kAdd, shape.element_type, "sum");
   Instruction* zero = AddConstant(&computation(), shape.element_type, 0);
   Instruction* sum = Add(Opcode::kReduce, MakeShape(shape.element_type, {shape.dims[kept]}),
                          {value, zero});
@@ -62,13 +83,12 @@ void PlainOperations::Replace(Instruction* value) {
 }
 
 void PlainOperations::ReplaceByTuple(const std::vector<Instruction*>& values) {
-  const pb::OpSharding& sharding = replaced_.attrs().sharding();
   std::vector<Shape> shapes;
   for (size_t i = 0; i < values.size(); ++i) {
     shapes.push_back(values[i]->shape());
-    if (static_cast<int>(i) >= sharding.tuple_shardings_size()) continue;
+    if (!replaced_.attrs().has_sharding()) continue;
     *values[i]->mutable_attrs().mutable_sharding() =
-        sharding.tuple_shardings(static_cast<int>(i));
+        ElementSharding(replaced_.attrs().sharding(), static_cast<int>(i));
   }
   Replace(computation().Add(Opcode::kTuple, MakeTupleShape(std::move(shapes)), values,
                             replaced_.name()));

@@ -3,11 +3,16 @@
 #define TPUSIM_WORKLOADS_HLO_TRANSFORMS_PLAIN_OPERATIONS_H_
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::hlo {
+
+// Adds the computation of one operation on two scalars: what a reduce, a scatter or a collective
+// applies.
+Computation* AddReducer(Module& module, Opcode opcode, PrimitiveType type, std::string_view name);
 
 // Adds instructions to the computation of one that they replace; they have its source location.
 // Operands of one call have equal dimensions.
@@ -29,7 +34,8 @@ class PlainOperations {
 
   // Puts `value` in the place of the instruction, with its sharding and control edges.
   void Replace(Instruction* value);
-  // Puts a tuple of `values` in the place of the instruction; each has its part of the sharding.
+  // Puts a tuple of `values` in the place of the instruction; each has its part of the sharding, of
+  // which one that is no tuple holds for all.
   void ReplaceByTuple(const std::vector<Instruction*>& values);
 
  private:

@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/hlo/transforms/plain_operations.h"
 #include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/reasons.h"
 #include "workloads/passes/collectives/ring.h"
@@ -29,15 +30,6 @@ bool IsNarrowGather(const Instruction& i, int64_t lanes) {
   return adds && part.rank() == 1 && part.ElementCount() < lanes;
 }
 
-Computation* AddPlus(hlo::Module* module, PrimitiveType type) {
-  Computation* plus = module->AddComputation("region_add");
-  const hlo::Shape scalar = hlo::MakeShape(type, {});
-  Instruction* left = plus->AddParameter(0, scalar, "");
-  Instruction* right = plus->AddParameter(1, scalar, "");
-  plus->set_root(plus->Add(Opcode::kAdd, scalar, {left, right}));
-  return plus;
-}
-
 void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
   Computation* computation = gather->parent();
   const PrimitiveType type = gather->shape().element_type;
@@ -51,7 +43,7 @@ void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
       computation->Add(Opcode::kAllReduce, gather->shape(), {placed}, "all-reduce", gather);
   sum->mutable_attrs() = gather->attrs();
   hlo::SetDimensions(sum, {});
-  sum->set_called({AddPlus(computation->parent(), type)});
+  sum->set_called({hlo::AddReducer(*computation->parent(), Opcode::kAdd, type, "region_add")});
   gather->ReplaceAllUsesWith(sum);
   computation->Remove(gather);
 }

@@ -107,13 +107,13 @@ Instruction* ExecuteBefore(const Computation& called, const std::vector<Instruct
 absl::Status ExecuteHere(Instruction* start, Instruction* done, const PassContext& context,
                          OrderEdit& order) {
   Computation* computation = start->parent();
-  const std::vector<Instruction*> operands(start->operands().begin(), start->operands().end());
-  Instruction* result = ExecuteBefore(*start->called()[0], operands, done, order);
   if (start->has_control_edges() || done->has_control_edges()) {
     return NoRule(fmt::format("no rule for {}: a SparseCore is to run more than one operation, in "
                               "an order with others that is stated",
                               start->Describe()));
   }
+  const std::vector<Instruction*> operands(start->operands().begin(), start->operands().end());
+  Instruction* result = ExecuteBefore(*start->called()[0], operands, done, order);
   context.records.Add(reasons::kOffLoadKept, start->name());
   done->ReplaceAllUsesWith(result);
   computation->Remove(done);

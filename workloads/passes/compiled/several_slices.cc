@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/hlo/transforms/plain_operations.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/order_edit.h"
 #include "workloads/passes/compiled/reasons.h"
@@ -37,10 +38,10 @@ struct Slices {
   int64_t count = 1;
 };
 
-// Repeats the groups of the first slice for the others. Groups that name every device stay.
-absl::Status RepeatGroups(Instruction* collective, const Slices& slices) {
+// Repeats the groups of the first slice for the others. Groups of other devices stay.
+void RepeatGroups(Instruction* collective, const Slices& slices) {
   const auto groups = hlo::ReplicaGroups(*collective, slices.devices);
-  if (!groups.ok() || groups->empty()) return absl::OkStatus();
+  if (!groups.ok()) return;
   std::vector<std::vector<int64_t>> all;
   for (int64_t slice = 0; slice < slices.count; ++slice) {
     for (std::vector<int64_t> group : *groups) {
@@ -49,27 +50,20 @@ absl::Status RepeatGroups(Instruction* collective, const Slices& slices) {
     }
   }
   hlo::SetReplicaGroups(collective, all);
-  return absl::OkStatus();
 }
 
+// Repeats the pairs of the first slice for the others. Pairs of other devices stay.
 void RepeatPairs(Instruction* permute, const Slices& slices) {
   std::vector<hlo::SourceTargetPair> all;
+  for (const auto& [source, target] : hlo::SourceTargetPairs(*permute)) {
+    if (source >= slices.devices || target >= slices.devices) return;
+  }
   for (int64_t slice = 0; slice < slices.count; ++slice) {
     for (const auto& [source, target] : hlo::SourceTargetPairs(*permute)) {
       all.emplace_back(source + slice * slices.devices, target + slice * slices.devices);
     }
   }
   hlo::SetSourceTargetPairs(permute, all);
-}
-
-// The sum of two elements, for a collective that says so by a word.
-Computation* Sum(hlo::Module& module, hlo::PrimitiveType type) {
-  Computation* sum = module.AddComputation("sum");
-  const hlo::Shape scalar = hlo::MakeScalarShape(type);
-  Instruction* a = sum->AddParameter(0, scalar, "a");
-  Instruction* b = sum->AddParameter(1, scalar, "b");
-  sum->set_root(sum->Add(Opcode::kAdd, scalar, {a, b}));
-  return sum;
 }
 
 // The receive whose data the send's other halves become; null: there is none.
@@ -104,7 +98,8 @@ absl::Status JoinTransfer(Instruction* send, const Slices& slices, const PassCon
   Instruction* data = send->operand(0);
   const std::string name = hlo::FrontendAttribute(*send, kRendezvous).value_or("all-reduce");
   Instruction* reduce = computation->Add(Opcode::kAllReduce, data->shape(), {data}, name);
-  reduce->set_called({Sum(*computation->parent(), data->shape().element_type)});
+  reduce->set_called({hlo::AddReducer(
+      *computation->parent(), Opcode::kAdd, data->shape().element_type, "sum")});
   std::vector<std::vector<int64_t>> groups(static_cast<size_t>(slices.devices));
   for (int64_t device = 0; device < slices.devices * slices.count; ++device) {
     groups[device % slices.devices].push_back(device);
@@ -174,7 +169,7 @@ absl::StatusOr<bool> JoinSlices(hlo::Module& module, const PassContext& context)
       if (i->opcode() == Opcode::kCollectivePermute) {
         RepeatPairs(i, slices);
       } else {
-        RETURN_IF_ERROR(RepeatGroups(i, slices));
+        RepeatGroups(i, slices);
       }
     }
   }

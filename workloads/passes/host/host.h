@@ -67,9 +67,9 @@ bool PlaceStacksOnHost(const hlo::CallGraph& calls, hlo::ModuleLoops& loops);
 // before or behind the loop. The TPU compiler leaves the same of scans whose activations are
 // off-loaded.
 //
-// For loops that count (hlo::LoopFacts::counter) and run at least twice; slices of arrays that
-// the loop does not change, at places that follow from scalars of the carry; updates of
-// arrays that the loop does nothing else with.
+// The pass takes loops that count (hlo::LoopFacts::counter) and run at least twice. In them it
+// takes slices of arrays that the loop does not change, at places that follow from scalars of the
+// carry, and updates of arrays that the loop does nothing else with.
 absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context);
 
 // Cuts transfers to and from host memory into a start and a done, which the scheduler then pulls

@@ -46,7 +46,7 @@ bool NarrowStacks(const hlo::LoopCarry& carry, int64_t trips);
 // The TPU compiler does the same: it leaves an AllocateBuffer before the loop, and for accumulators
 // a select in the body's fusion.
 //
-// For loops that count (hlo::LoopFacts::counter) and run at least once, and
+// The pass takes loops that count (hlo::LoopFacts::counter) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces, or stacks.
 absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context);
 

@@ -4,6 +4,7 @@
 
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/plain_operations.h"
 
 namespace tpusim::spmd {
 
@@ -197,12 +198,7 @@ Instruction* Builder::CollectivePermute(Instruction* value,
 }
 
 hlo::Computation* Builder::BinaryRegion(Opcode opcode, PrimitiveType type) {
-  hlo::Computation* region = module()->AddComputation("region_" + std::string(OpcodeName(opcode)));
-  const Shape scalar = hlo::MakeShape(type, {});
-  Instruction* a = region->AddParameter(0, scalar, "a");
-  Instruction* b = region->AddParameter(1, scalar, "b");
-  region->set_root(region->Add(opcode, scalar, {a, b}));
-  return region;
+  return hlo::AddReducer(*module(), opcode, type, "region_" + std::string(OpcodeName(opcode)));
 }
 
 }  // namespace tpusim::spmd
