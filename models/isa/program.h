@@ -21,9 +21,9 @@
 // device. A device without an entry in a route (peer < 0) must not execute an instruction on it.
 //
 // The room answers of which instructions, kernels and streams a compiled program consists: what the
-// lowering writes, the simulation executes and the printer shows; `PodProgram` is its entry point. Finding repeated parts in a finished program was tried and
-// rejected: verifier, machine and fast-forward each had to know them. The lowering writes loops
-// instead (iterations.h).
+// lowering writes, the simulation executes and the printer shows; `PodProgram` is its entry point.
+// Finding repeated parts in a finished program was tried and rejected: verifier, machine and
+// fast-forward each had to know them. The lowering writes loops instead (iterations.h).
 #ifndef TPUSIM_MODELS_ISA_PROGRAM_H_
 #define TPUSIM_MODELS_ISA_PROGRAM_H_
 

@@ -127,7 +127,8 @@ std::optional<StatedGrid> GridOfProduct(const hlo::Instruction& product,
     const int64_t features = along(numbers.output_feature_dimension());
     std::vector<int64_t> turned = of_result;
     turned[0] = features;  // with the left operand in the arrays (GridOfExchanged)
-    const bool is_turned = of_result[0] == grid.columns && std::ranges::is_permutation(turned, blocks);
+    const bool is_turned =
+        of_result[0] == grid.columns && std::ranges::is_permutation(turned, blocks);
     if (features == grid.columns && std::ranges::is_permutation(of_result, blocks)) {
       blocks = std::move(of_result);
     } else if (!is_turned) {

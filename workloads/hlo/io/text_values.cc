@@ -197,7 +197,8 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
   }
   // In row-major order, whatever the array's order in memory.
   const bool fills = static_cast<int64_t>(elements) != shape.ElementCount();
-  *literal.mutable_shape() = ShapeToProto(fills ? MakeScalarShape(type) : MakeShape(type, shape.dims));
+  *literal.mutable_shape() =
+      ShapeToProto(fills ? MakeScalarShape(type) : MakeShape(type, shape.dims));
   return literal;
 }
 
