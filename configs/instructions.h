@@ -40,9 +40,9 @@ class Instructions {
   // Replaces a row of the same operation and type.
   void Add(InstructionRow row);
 
-  // Returns the row of an operation on a type. If the table has
-  // none, returns the row of the type that stands for it ("bf16" for narrow floats, "f32" for other
-  // floats, "s32" for integers), and then the row of f32. Null: there is none.
+  // Returns the row of an operation on a type. If the table has none, returns the row of the type
+  // that stands for it ("bf16" for narrow floats, "f32" for other floats, "s32" for integers), else
+  // the row of f32. Null: there is none.
   const InstructionRow* Find(std::string_view operation, std::string_view type) const;
   // Returns the cost of a row that the built-in table has.
   const InstructionCost& At(std::string_view operation, std::string_view type = "f32") const;

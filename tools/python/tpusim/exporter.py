@@ -6,6 +6,7 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 """
 
 import contextlib
+import dataclasses
 import math
 import os
 import re
@@ -92,11 +93,8 @@ def workload_of(
     """
     versions.check()
     assumptions = assumptions or Assumptions()
-    config = checks.config(config)
-    name = checks.text("name", name, empty=True)
-    places = checks.coordinates(coordinates)
-    counts = checks.trip_counts(trip_counts)
-    costs = checks.kernel_costs(kernel_costs)
+    given = _Given.checked(config, name, coordinates, trip_counts, kernel_costs)
+    config = given.config
     options = checks.compiler_options(compiler_options)
     check_compiled(compiled, config, options)
     with (
@@ -117,11 +115,9 @@ def workload_of(
     if partitions == 1:
         partitions = math.prod(axis.size for axis in mesh)
     _check_devices(partitions, config)
-    where = (
-        _tpu_coordinates(shardings, partitions)
-        if places is None
-        else _given_coordinates(places, partitions)
-    )
+    where = given.coordinates_of(partitions)
+    if where is None:
+        where = _tpu_coordinates(shardings, partitions)
     memory_kinds, compilation = _memory_kinds(shardings), None
     if compiled:
         module, where, compilation = compiling.compile_lowered(
@@ -130,21 +126,65 @@ def workload_of(
         module = _without_id(module)
         # Layouts of the module say in which memory its arguments are.
         memory_kinds = ()
-    return Workload(
-        hlo_module=module,
-        name=name or getattr(jitted, "__name__", ""),
+    return given.workload(
+        module,
+        name=getattr(jitted, "__name__", ""),
         num_partitions=partitions,
         mesh=mesh,
         coordinates=where,
         argument_memory_kinds=memory_kinds,
-        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=_stated(costs),
-        jax_version=jax.__version__,
-        config=config,
         assumptions=assumptions.sentences,
-        library_files=library_files(module),
         compilation=compilation,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """Holds what a caller states of any program, after checks."""
+
+    config: str
+    name: str
+    coordinates: Coordinates | None
+    trip_counts: Mapping[str, int]
+    kernel_costs: _Costs
+
+    @classmethod
+    def checked(
+        cls,
+        config: str | os.PathLike[str] = "",
+        name: str = "",
+        coordinates: Coordinates | None = None,
+        trip_counts: Mapping[str, int] | None = None,
+        kernel_costs: KernelCosts | None = None,
+    ) -> "_Given":
+        """Checks what was given; errors name the argument."""
+        return cls(
+            checks.config(config),
+            checks.text("name", name, empty=True),
+            checks.coordinates(coordinates),
+            checks.trip_counts(trip_counts),
+            checks.kernel_costs(kernel_costs),
+        )
+
+    def coordinates_of(self, partitions: int) -> tuple[DeviceCoordinates, ...] | None:
+        """Returns the coordinates of so many partitions; None if they were not given."""
+        if self.coordinates is None:
+            return None
+        return _given_coordinates(self.coordinates, partitions)
+
+    def workload(self, module: bytes, *, name: str, config: str = "", **fields: Any) -> Workload:
+        """Makes the workload; `name` and `config` count where none was given."""
+        counts = self.trip_counts.items()
+        return Workload(
+            hlo_module=module,
+            name=self.name or name,
+            trip_counts=tuple(TripCount(loop, count) for loop, count in counts),
+            kernels=_stated(self.kernel_costs),
+            jax_version=jax.__version__,
+            config=self.config or config,
+            library_files=library_files(module),
+            **fields,
+        )
 
 
 def _check_devices(partitions: int, config: str) -> None:
@@ -167,75 +207,42 @@ def check_compiled(
         raise ArgumentValueError("compiler_options: only with compiled=True")
 
 
-def _of_compiled(
-    compiled: jax.stages.Compiled,
-    *,
-    config: str | os.PathLike[str] = "",
-    name: str = "",
-    coordinates: Coordinates | None = None,
-    trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: KernelCosts | None = None,
-) -> Workload:
+def _of_compiled(compiled: jax.stages.Compiled, **options: Any) -> Workload:
     """Exports a program that JAX has compiled, by default under the name of its module."""
-    config = checks.config(config)
-    name = checks.text("name", name, empty=True)
-    places = checks.coordinates(coordinates)
-    counts = checks.trip_counts(trip_counts)
-    costs = checks.kernel_costs(kernel_costs)
+    given = _Given.checked(**options)
     module, devices, mesh, compilation = compiling.module_of(compiled)
     module = _without_id(module)
-    where = tuple(map(topology.coordinates_of, devices))
-    return Workload(
-        hlo_module=module,
-        name=name or wire.text(wire.parse(module), 1).removeprefix("jit_"),
+    where = given.coordinates_of(len(devices))
+    return given.workload(
+        module,
+        name=wire.text(wire.parse(module), 1).removeprefix("jit_"),
+        config=compiling.config_of(devices),
         num_partitions=len(devices),
         mesh=mesh,
-        coordinates=where if places is None else _given_coordinates(places, len(devices)),
-        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=_stated(costs),
-        jax_version=jax.__version__,
-        config=config or compiling.config_of(devices),
-        library_files=library_files(module),
+        coordinates=tuple(map(topology.coordinates_of, devices)) if where is None else where,
         compilation=compilation,
     )
 
 
-def _of_stablehlo(
-    program: Any,
-    *,
-    config: str | os.PathLike[str] = "",
-    name: str = "",
-    coordinates: Coordinates | None = None,
-    trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: KernelCosts | None = None,
-) -> Workload:
+def _of_stablehlo(program: Any, **options: Any) -> Workload:
     """Exports a program in StableHLO, by default under the name of its function."""
     versions.check()
-    config = checks.config(config)
-    name = checks.text("name", name, empty=True)
-    places = checks.coordinates(coordinates)
-    counts = checks.trip_counts(trip_counts)
-    costs = checks.kernel_costs(kernel_costs)
+    given = _Given.checked(**options)
     converted = stablehlo.converted(program)
     module = _without_id(converted.hlo_module)
     mesh = mesh_of(module)
     partitions = converted.num_partitions
     if partitions == 1:
         partitions = math.prod(axis.size for axis in mesh)
-    _check_devices(partitions, config)
-    return Workload(
-        hlo_module=module,
-        name=name or converted.name,
+    _check_devices(partitions, given.config)
+    return given.workload(
+        module,
+        name=converted.name,
         num_partitions=partitions,
         mesh=mesh,
-        coordinates=() if places is None else _given_coordinates(places, partitions),
+        coordinates=given.coordinates_of(partitions) or (),
         argument_memory_kinds=converted.argument_memory_kinds,
-        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
-        kernels=_stated(costs),
-        jax_version=jax.__version__,
-        config=config,
         assumptions=converted.assumptions,
-        library_files=library_files(module),
     )
 
 
