@@ -29,6 +29,8 @@ inline constexpr Reason kOffLoadKept{
     "unwrap-off-loads.on-tensor-core", kAssumed,
     "{subject} runs on the TensorCore: the SparseCores that the compiler gave it to run only "
     "collectives here"};
+inline constexpr Reason kInEverySlice{"join-slices.repeated", kChanged,
+                                      "{subject} runs in every slice"};
 inline constexpr Reason kBetweenSlices{"join-slices.joined", kChanged,
                                        "{subject} goes between slices"};
 inline constexpr Reason kCallTranslated{"translate-calls.translated", kChanged,

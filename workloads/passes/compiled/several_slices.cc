@@ -38,10 +38,10 @@ struct Slices {
   int64_t count = 1;
 };
 
-// Repeats the groups of the first slice for the others. Groups of other devices stay.
-void RepeatGroups(Instruction* collective, const Slices& slices) {
+// Repeats the groups of the first slice for the others. Groups of other devices stay, and false.
+bool RepeatGroups(Instruction* collective, const Slices& slices) {
   const auto groups = hlo::ReplicaGroups(*collective, slices.devices);
-  if (!groups.ok()) return;
+  if (!groups.ok()) return false;
   std::vector<std::vector<int64_t>> all;
   for (int64_t slice = 0; slice < slices.count; ++slice) {
     for (std::vector<int64_t> group : *groups) {
@@ -50,20 +50,21 @@ void RepeatGroups(Instruction* collective, const Slices& slices) {
     }
   }
   hlo::SetReplicaGroups(collective, all);
+  return true;
 }
 
-// Repeats the pairs of the first slice for the others. Pairs of other devices stay.
-void RepeatPairs(Instruction* permute, const Slices& slices) {
+// Repeats the pairs of the first slice for the others. Pairs of other devices stay, and false.
+bool RepeatPairs(Instruction* permute, const Slices& slices) {
+  const std::vector<hlo::SourceTargetPair> first = hlo::SourceTargetPairs(*permute);
   std::vector<hlo::SourceTargetPair> all;
-  for (const auto& [source, target] : hlo::SourceTargetPairs(*permute)) {
-    if (source >= slices.devices || target >= slices.devices) return;
-  }
   for (int64_t slice = 0; slice < slices.count; ++slice) {
-    for (const auto& [source, target] : hlo::SourceTargetPairs(*permute)) {
+    for (const auto& [source, target] : first) {
+      if (source >= slices.devices || target >= slices.devices) return false;
       all.emplace_back(source + slice * slices.devices, target + slice * slices.devices);
     }
   }
   hlo::SetSourceTargetPairs(permute, all);
+  return true;
 }
 
 // The receive whose data the send's other halves become; null: there is none.
@@ -146,37 +147,28 @@ absl::StatusOr<bool> Edit(Computation* computation, const Slices& slices,
   return changed;
 }
 
-// Whether a program moves data between slices by the runtime of the network.
-bool UsesMegascale(const hlo::Module& module) {
-  for (const Computation* computation : module.computations()) {
-    for (const Instruction* i : computation->instructions()) {
-      if (IsMegascale(*i, Opcode::kSend)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::StatusOr<bool> JoinSlices(hlo::Module& module, const PassContext& context) {
   const int64_t count = context.target.config().topology.slices();
   const int64_t partitions = context.stated->partitions;
-  if (count < 2 || partitions % count != 0 || !UsesMegascale(module)) return false;
+  if (count < 2 || partitions % count != 0) return false;
   const Slices slices{partitions / count, count};
+  bool changed = false;
   for (Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (!hlo::IsCollective(i->opcode())) continue;
-      if (i->opcode() == Opcode::kCollectivePermute) {
-        RepeatPairs(i, slices);
-      } else {
-        RepeatGroups(i, slices);
-      }
+      const bool permutes = !hlo::SourceTargetPairs(*i).empty();
+      if (!(permutes ? RepeatPairs(i, slices) : RepeatGroups(i, slices))) continue;
+      context.records.Add(reasons::kInEverySlice, i->name());
+      changed = true;
     }
   }
-  RETURN_IF_ERROR(EditOrdered(module, [&](Computation* computation, OrderEdit& order) {
-                    return Edit(computation, slices, context, order);
-                  }).status());
-  return true;
+  ASSIGN_OR_RETURN(const bool joined,
+                   EditOrdered(module, [&](Computation* computation, OrderEdit& order) {
+                     return Edit(computation, slices, context, order);
+                   }));
+  return changed || joined;
 }
 
 }  // namespace tpusim::passes
