@@ -2,8 +2,9 @@
 //
 // A row of configs/compilers/instructions/NAME.json says what an operation takes of the slots of a
 // core for one vector register of 32-bit elements that it computes, for an element type and for
-// some chips, and where the number is from. Kernels of HLO (workloads/kernels) read the rows; an
-// operation without a row has no cost, and the program does not run.
+// some chips, and where the number is from. Kernels of HLO (workloads/kernels) and bodies of Pallas
+// kernels (workloads/mosaic) read the same rows; an operation without a row has no cost, and the
+// program does not run.
 #ifndef TPUSIM_CONFIGS_INSTRUCTIONS_H_
 #define TPUSIM_CONFIGS_INSTRUCTIONS_H_
 

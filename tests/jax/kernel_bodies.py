@@ -42,6 +42,10 @@ class Stage:
     transcendentals: int
     spilled_bytes: int
     products: tuple[Product, ...]
+    # Operations of the vector units, on a register each.
+    valu: float
+    eup: float
+    xlu: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +125,15 @@ def _products(of: Mapping[str, Any]) -> tuple[Product, ...]:
 
 def _body(of: Mapping[str, Any]) -> Body:
     stages = (
-        Stage(s["flops"], s["transcendentals"], s["spilled_bytes"], _products(s))
+        Stage(
+            s["flops"],
+            s["transcendentals"],
+            s["spilled_bytes"],
+            _products(s),
+            s["valu"],
+            s["eup"],
+            s["xlu"],
+        )
         for s in of["stages"]
     )
     loops = (

@@ -178,6 +178,37 @@ def loop_kernel(x, out):
     out[...] = lax.fori_loop(0, block + 1, body, zeros)[None]
 
 
+def stage_of(body, *shapes) -> kernel_bodies.Stage:
+    """Prices a kernel without a grid that writes `body` of its operands."""
+
+    def kernel(*references):
+        *operands, out = references
+        out[...] = body(*(operand[...] for operand in operands))
+
+    arguments = [struct(*shape, dtype=jnp.float32) for shape in shapes]
+    shape = jax.eval_shape(body, *arguments)
+    (stage,) = one_price(pl.pallas_call(kernel, out_shape=shape), *arguments).stages
+    return stage
+
+
+def test_functions_cost_their_rows_per_register():
+    # configs/compilers/instructions: a sine takes 148 operations on v5e; [16,256] are 4 registers.
+    stage = stage_of(jnp.sin, (16, 256))
+    assert (stage.valu, stage.eup, stage.xlu) == (4 * 148, 0, 0)
+    assert stage_of(lambda x: pltpu.roll(x, 1, 1), (16, 256)).xlu == 4
+
+
+def test_registers_that_are_equal_are_computed_once():
+    def masked(x):
+        rows = lax.broadcasted_iota(jnp.int32, x.shape, 0) << 2
+        columns = lax.broadcasted_iota(jnp.int32, x.shape, 1) + 1
+        return jnp.where(rows < columns, x, 0.0)
+
+    # 64 rows of 16 registers: numbers of rows and their shift by rows, those of columns and their
+    # sum by columns; the comparison and the choice everywhere.
+    assert stage_of(masked, (512, 2048)).valu == 2 * 64 + 2 * 16 + 2 * 64 * 16
+
+
 def test_loops_with_bounds_from_the_grid():
     def looped(x):
         return pl.pallas_call(

@@ -48,9 +48,11 @@ std::optional<std::string> BodyOfCall(const Instruction& call) {
 }
 
 mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
-  const double lanes = static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes) * chip.clock.value();
-  return {1 / chip.MxuPeak().value(), 1 / (lanes * static_cast<double>(chip.vpu.alus_per_lane)),
-          1 / (lanes * static_cast<double>(chip.vpu.eup_slots)),
+  const configs::VpuParams& vpu = chip.vpu;
+  const double cycle = 1 / (chip.clock.value() * static_cast<double>(chip.CoresPerDevice()));
+  return {1 / chip.MxuPeak().value(), cycle / static_cast<double>(vpu.alus_per_lane),
+          cycle * vpu.eup_cycles_per_vreg / static_cast<double>(vpu.eup_slots),
+          cycle * vpu.xlu_cycles_per_vreg / static_cast<double>(vpu.xlu_count),
           1 / chip.hbm.bytes_per_second.value(), 1 / chip.ici.link_bytes_per_second.value()};
 }
 
@@ -77,10 +79,8 @@ class BodyCosts {
         lacks_constants_(LacksConstants(module)),
         partitions_(std::clamp<int64_t>(partitions, 1, limits::kTablePartitions.most())) {
     if (partitions > partitions_) limits::kTablePartitions.Reached(partitions - partitions_);
-    const configs::ChipParams& chip = target.chip();
-    // number: bytes of a word
-    facts_.register_bytes = chip.vpu.registers * chip.vpu.sublanes * chip.vpu.lanes * 4;
-    facts_.weights = WeightsOf(chip);
+    facts_.chip = &target.chip();
+    facts_.weights = WeightsOf(target.chip());
   }
 
   absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body) {

@@ -68,8 +68,13 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     m.set_flops(stage.flops.value());
     m.set_transcendentals(stage.transcendentals.value());
     m.set_spilled_bytes(stage.spilled.value());
+    m.set_valu(stage.valu);
+    m.set_eup(stage.eup);
+    m.set_xlu(stage.xlu);
     for (const CustomProduct& product : stage.products) *m.add_products() = MessageOf(product);
   }
+  message.set_chain_flops(1);
+  message.set_exposed_flops(cost.exposed_share);
   for (const std::string& sentence : cost.assumed) message.add_assumed(sentence);
   if (cost.time) message.set_picoseconds(cost.time->value());
   if (!cost.pipeline) return message;
@@ -100,6 +105,9 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
   sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
   sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
   sum->set_remote_bytes(add(kernel.remote_bytes(), sum->remote_bytes()));
+  sum->set_chain_flops(sum->chain_flops() + static_cast<double>(times) * kernel.chain_flops());
+  sum->set_exposed_flops(sum->exposed_flops() +
+                         static_cast<double>(times) * kernel.exposed_flops());
   const auto add_products = [&](const auto& from, auto* to) {
     for (const tpusim::KernelProduct& product : from) {
       if (times == 0) break;
@@ -115,6 +123,10 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
     m.set_flops(add(stage.flops(), m.flops()));
     m.set_transcendentals(add(stage.transcendentals(), m.transcendentals()));
     m.set_spilled_bytes(add(stage.spilled_bytes(), m.spilled_bytes()));
+    const auto often = static_cast<double>(times);
+    m.set_valu(m.valu() + often * stage.valu());
+    m.set_eup(m.eup() + often * stage.eup());
+    m.set_xlu(m.xlu() + often * stage.xlu());
     add_products(stage.products(), m.mutable_products());
   }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
@@ -207,7 +219,11 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   for (const tpusim::KernelStage& stage : kernel.stages()) {
     CustomStage s{Flops(stage.flops()), Flops(stage.transcendentals()),
                   Bytes(stage.spilled_bytes())};
-    if (std::min({stage.flops(), stage.transcendentals(), stage.spilled_bytes()}) < 0) {
+    s.valu = stage.valu();
+    s.eup = stage.eup();
+    s.xlu = stage.xlu();
+    if (std::min({stage.flops(), stage.transcendentals(), stage.spilled_bytes()}) < 0 ||
+        !(std::min({s.valu, s.eup, s.xlu}) >= 0 && std::max({s.valu, s.eup, s.xlu}) < kMost)) {
       return bad("a stage of less than no work");
     }
     if (const std::string why = bad_products(stage.products(), &s.products); !why.empty()) {
@@ -221,6 +237,10 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     transcendentals += stage.transcendentals;
   }
   ASSIGN_OR_RETURN(cost.time, TimeOf(kernel.picoseconds()));
+  if (kernel.chain_flops() > 0) cost.exposed_share = kernel.exposed_flops() / kernel.chain_flops();
+  if (!(cost.exposed_share >= 0 && cost.exposed_share <= 1)) {
+    return bad("more waits are exposed than there are");
+  }
   cost.assumed.assign(kernel.assumed().begin(), kernel.assumed().end());
   if (!cost.stages.empty() && (flops != cost.flops || transcendentals != cost.transcendentals)) {
     return bad("its stages do not add up to it");

@@ -51,6 +51,8 @@ struct CustomStage {
   Flops transcendentals{0};
   Bytes spilled{0};  // stored to VMEM once and loaded once, as no registers hold it
   std::vector<CustomProduct> products = {};
+  // Operations of the vector units, on a register each.
+  double valu = 0, eup = 0, xlu = 0;
 };
 
 struct CustomCost {
@@ -64,6 +66,8 @@ struct CustomCost {
   std::optional<CustomPipeline> pipeline = std::nullopt;
   // The sums above once more, if it is known what waits for what.
   std::vector<CustomStage> stages = {};
+  // The share of the waits between stages that nothing overlaps.
+  double exposed_share = 1;
   // The time that the call takes, if it is stated.
   std::optional<Picoseconds> time = std::nullopt;
   // Assumptions: sentences without their subject.

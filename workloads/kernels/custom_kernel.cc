@@ -8,10 +8,15 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
+#include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
 
 namespace {
+
+Bytes RegisterBytes(const configs::ChipParams& chip) {
+  return Bytes(chip.vpu.sublanes * chip.vpu.lanes * 4);  // number: bytes of a word
+}
 
 double FlopsOf(const CustomProduct& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
@@ -47,40 +52,60 @@ isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t 
           longest->format, batch};
 }
 
-// What is left of the FLOPs is elementwise work.
-int64_t ElementwiseFlops(Flops flops, const std::vector<CustomProduct>& products) {
-  double left = static_cast<double>(flops.value());
-  for (const CustomProduct& product : products) {
+// Returns the FLOPs that are not part of products.
+int64_t ElementwiseFlops(const CustomCost& cost) {
+  double left = static_cast<double>(cost.flops.value());
+  for (const CustomProduct& product : cost.products) {
     left -= FlopsOf(product) * static_cast<double>(product.count);
   }
   return std::max<int64_t>(0, static_cast<int64_t>(left));
 }
 
-// What a stage is in one of so many steps.
+// Returns what a stage is in one of so many steps.
 isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipParams& chip) {
-  const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
-  isa::Block block;
+  VectorWork work;
+  work.valu = stage.valu;
+  work.eup = stage.eup;
+  work.xlu = stage.xlu;
+  work.load = work.store =
+      static_cast<double>(CeilDiv(stage.spilled.value(), RegisterBytes(chip).value()));
+  isa::Block block = BlockOf(work, static_cast<double>(steps));
   block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
-  block.valu = CeilDiv(ElementwiseFlops(stage.flops, stage.products), registers * steps);
-  block.eup = CeilDiv(stage.transcendentals.value(), registers * steps);
-  // number: bytes of a word
-  block.load = block.store = CeilDiv(stage.spilled.value(), 4 * registers * steps);
   return block;
 }
 
-// One of so many steps of the body: the slots run side by side, but for the stages that wait
-// for one another.
-isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipParams& chip) {
+// Returns all of a kernel as one stage. What is stated of a kernel in FLOPs alone is taken to be an
+// operation for each element.
+CustomStage AllOf(const CustomCost& cost, const configs::ChipParams& chip) {
   CustomStage all{cost.flops, cost.transcendentals, Bytes(0), cost.products};
-  Cycles one_by_one(0);
+  if (cost.stages.empty()) {
+    const auto lanes = static_cast<double>(chip.vpu.sublanes * chip.vpu.lanes);
+    all.valu = static_cast<double>(ElementwiseFlops(cost)) / lanes;
+    all.eup = static_cast<double>(cost.transcendentals.value()) / lanes;
+  }
   for (const CustomStage& stage : cost.stages) {
     all.spilled += stage.spilled;
+    all.valu += stage.valu;
+    all.eup += stage.eup;
+    all.xlu += stage.xlu;
+  }
+  return all;
+}
+
+// Returns one of so many steps of the body: the slots run side by side, but for the stages that
+// wait for one another.
+isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipParams& chip) {
+  Cycles one_by_one(0);
+  for (const CustomStage& stage : cost.stages) {
     one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, chip)).total;
   }
-  isa::Block body = BlockOf(all, steps, chip);
+  isa::Block body = BlockOf(AllOf(cost, chip), steps, chip);
   const Cycles side_by_side = timing::TimeBlock(chip, body).total;
   body.latency = Cycles(chip.vpu.latency_cycles);
-  if (one_by_one > side_by_side) body.latency += one_by_one - side_by_side;
+  if (one_by_one > side_by_side) {
+    const auto waits = static_cast<double>((one_by_one - side_by_side).value());
+    body.latency += Cycles(static_cast<int64_t>(std::ceil(waits * cost.exposed_share)));
+  }
   return body;
 }
 
@@ -92,7 +117,6 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
   isa::Kernel kernel;
   for (const int64_t size : pipeline.grid) kernel.grid.push_back({size, 1.0});
   const int64_t steps = kernel.Steps();
-  const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
   kernel.block = BodyOf(cost, steps, chip);
   Bytes in(0), out(0);
   for (const CustomPipeline::Block& block : pipeline.blocks) {
@@ -105,8 +129,8 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
     kernel.windows.push_back(w);
     (block.output ? out : in) += block.bytes;
   }
-  kernel.block.load += CeilDiv(in.value(), 4 * registers);  // number: bytes of a word
-  kernel.block.store += CeilDiv(out.value(), 4 * registers);  // number: bytes of a word
+  kernel.block.load += CeilDiv(in.value(), RegisterBytes(chip).value());
+  kernel.block.store += CeilDiv(out.value(), RegisterBytes(chip).value());
   return kernel;
 }
 

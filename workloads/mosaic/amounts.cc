@@ -27,6 +27,11 @@ void AllCopies(const Price& price, std::vector<std::string>* all) {
   for (const LoopPrice& loop : price.loops) AllCopies(loop.once, all);
 }
 
+double FlopsOf(const Product& p, int64_t count) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n) *
+         static_cast<double>(count);
+}
+
 template <typename Message>
 void AddProducts(const Stage& stage, Message* message) {
   for (const auto& [product, count] : stage.products) {
@@ -48,6 +53,8 @@ tpusim::KernelCost MessageOf(const Price& price, const std::string& kernel) {
   message.set_transcendentals(total.transcendentals);
   message.set_bytes_accessed(price.bytes);
   message.set_remote_bytes(price.remote_bytes);
+  message.set_chain_flops(price.chain_flops);
+  message.set_exposed_flops(price.exposed_flops);
   AddProducts(total, &message);
   for (const Stage& stage : price.stages) {
     if (stage == Stage{}) continue;
@@ -55,6 +62,9 @@ tpusim::KernelCost MessageOf(const Price& price, const std::string& kernel) {
     m.set_flops(stage.flops);
     m.set_transcendentals(stage.transcendentals);
     m.set_spilled_bytes(stage.spilled_bytes);
+    m.set_valu(stage.valu);
+    m.set_eup(stage.eup);
+    m.set_xlu(stage.xlu);
     AddProducts(stage, &m);
   }
   std::vector<const LoopPrice*> loops;
@@ -86,6 +96,9 @@ void Stage::Add(const Stage& other, int64_t times) {
   flops = Plus(flops, Times(other.flops, times));
   transcendentals = Plus(transcendentals, Times(other.transcendentals, times));
   spilled_bytes = Plus(spilled_bytes, Times(other.spilled_bytes, times));
+  valu += other.valu * static_cast<double>(times);
+  eup += other.eup * static_cast<double>(times);
+  xlu += other.xlu * static_cast<double>(times);
   for (const auto& [product, count] : other.products) {
     int64_t& all = products[product];
     all = Plus(all, Times(count, times));
@@ -93,7 +106,7 @@ void Stage::Add(const Stage& other, int64_t times) {
 }
 
 bool Price::IsNothing() const {
-  return bytes == 0 && remote_bytes == 0 && loops.empty() && largest_copies.empty() &&
+  return bytes == 0 && remote_bytes == 0 && chain_flops == 0 && loops.empty() && largest_copies.empty() &&
          std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s == Stage{}; });
 }
 
@@ -102,6 +115,8 @@ void Price::Add(const Price& other, int64_t times) {
   for (size_t n = 0; n < other.stages.size(); ++n) stages[n].Add(other.stages[n], times);
   bytes = Plus(bytes, Times(other.bytes, times));
   remote_bytes = Plus(remote_bytes, Times(other.remote_bytes, times));
+  chain_flops += other.chain_flops * static_cast<double>(times);
+  exposed_flops += other.exposed_flops * static_cast<double>(times);
   for (const LoopPrice& each : other.loops) {
     const auto same = [&](const LoopPrice& l) {
       return l.loop.axis == each.loop.axis && l.loop.number == each.loop.number;
@@ -140,31 +155,23 @@ Stage Price::Total() const {
 
 double Price::Size(const Weights& weights) const {
   const Stage total = Total();
-  double products = 0;
-  for (const auto& [p, count] : total.products) {
-    products += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) *
-                static_cast<double>(p.n) * static_cast<double>(count);
-  }
-  double size = weights.product_flop * products +
-                weights.vector_flop * (static_cast<double>(total.flops) - products) +
-                weights.transcendental * static_cast<double>(total.transcendentals) +
+  double size = weights.valu * total.valu + weights.eup * total.eup + weights.xlu * total.xlu +
                 weights.byte * static_cast<double>(bytes) +
                 weights.remote_byte * static_cast<double>(remote_bytes);
+  for (const auto& [p, count] : total.products) size += weights.product_flop * FlopsOf(p, count);
   for (const LoopPrice& each : loops) size += each.once.Size(weights);
   return size;
 }
 
 double SizeOf(const tpusim::KernelCost& cost, const Weights& weights) {
-  double products = 0;
-  for (const tpusim::KernelProduct& p : cost.products()) {
-    products += 2.0 * static_cast<double>(p.m()) * static_cast<double>(p.k()) *
-                static_cast<double>(p.n()) * static_cast<double>(p.count());
-  }
-  double size = weights.product_flop * products +
-                weights.vector_flop * (static_cast<double>(cost.flops()) - products) +
-                weights.transcendental * static_cast<double>(cost.transcendentals()) +
-                weights.byte * static_cast<double>(cost.bytes_accessed()) +
+  double size = weights.byte * static_cast<double>(cost.bytes_accessed()) +
                 weights.remote_byte * static_cast<double>(cost.remote_bytes());
+  for (const tpusim::KernelStage& stage : cost.stages()) {
+    size += weights.valu * stage.valu() + weights.eup * stage.eup() + weights.xlu * stage.xlu();
+  }
+  for (const tpusim::KernelProduct& p : cost.products()) {
+    size += weights.product_flop * FlopsOf({p.m(), p.k(), p.n(), ""}, p.count());
+  }
   for (const tpusim::KernelLoop& loop : cost.loops()) size += SizeOf(loop.pass(), weights);
   return size;
 }

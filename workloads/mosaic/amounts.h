@@ -34,6 +34,8 @@ struct Stage {
   int64_t flops = 0;
   int64_t transcendentals = 0;
   int64_t spilled_bytes = 0;  // of arrays that registers do not hold
+  // Operations of the vector units, on a register each.
+  double valu = 0, eup = 0, xlu = 0;
   std::map<Product, int64_t> products = {};
 
   void Add(const Stage& other, int64_t times = 1);
@@ -50,7 +52,7 @@ struct Loop {
 
 // Seconds of each amount, by which prices are compared.
 struct Weights {
-  double product_flop = 0, vector_flop = 0, transcendental = 0, byte = 0, remote_byte = 0;
+  double product_flop = 0, valu = 0, eup = 0, xlu = 0, byte = 0, remote_byte = 0;
 };
 
 struct LoopPrice;
@@ -59,6 +61,9 @@ struct Price {
   std::vector<Stage> stages = {};
   int64_t bytes = 0;
   int64_t remote_bytes = 0;
+  // FLOPs of the products that begin chains of stages, and these over the number of chains that
+  // overlap (order.h).
+  double chain_flops = 0, exposed_flops = 0;
   std::vector<LoopPrice> loops;
   // Copies whose size is data, as they were counted: "f32[8,128] at FILE:LINE".
   std::vector<std::string> largest_copies = {};

@@ -28,14 +28,6 @@ const Value* RootOf(const Value* reference) {
   return reference;
 }
 
-const Value* Unshaped(const Value* vector) {
-  while (vector->defined_by != nullptr && vector->defined_by->name == "vector.shape_cast" &&
-         !vector->defined_by->operands.empty()) {
-    vector = vector->defined_by->operands[0];
-  }
-  return vector;
-}
-
 void ForAll(const Block& block, const std::function<void(const Operation&)>& call) {
   for (const Operation* operation : block.operations) {
     call(*operation);
@@ -45,8 +37,12 @@ void ForAll(const Block& block, const std::function<void(const Operation&)>& cal
   }
 }
 
-Body::Body(std::vector<int64_t> grid, int64_t register_bytes, const Weights& weights)
-    : grid_(std::move(grid)), register_bytes_(register_bytes), weights_(weights) {
+Body::Body(std::vector<int64_t> grid, const configs::ChipParams& chip, const Weights& weights)
+    : grid_(std::move(grid)),
+      chip_(chip),
+      // number: bytes of a word
+      register_bytes_(chip.vpu.registers * chip.vpu.sublanes * chip.vpu.lanes * 4),
+      weights_(weights) {
   int64_t points = 1;
   for (const int64_t size : grid_) {
     if (size != kDynamic) points = Times(points, std::max<int64_t>(0, size));
@@ -177,11 +173,31 @@ PointCosts Body::Walk(const Block& block, Scope* scope) {
       scope->Define(argument, scalars_.Unknown(IsBoolean(*argument)));
     }
   }
+  std::vector<std::pair<int, double>> outer;
+  outer.swap(products_);
   for (size_t n = 0; n < block.operations.size() && status_.ok(); ++n) {
     if (IsTerminator(block.operations[n]->name)) continue;
     WalkOperation(*block.operations[n], n, block, scope, &total);
   }
+  if (!products_.empty()) total.Charge(Chains(), scope->points(), when_);
+  products_.swap(outer);
   return total;
+}
+
+// Returns the chains of the region that is walked: each begins with a product of the first stage.
+Price Body::Chains() const {
+  const int first = std::ranges::min_element(products_)->first;
+  double flops = 0;
+  int64_t chains = 0;
+  for (const auto& [stage, of_product] : products_) {
+    if (stage != first) continue;
+    flops += of_product;
+    ++chains;
+  }
+  Price price;
+  price.chain_flops = flops;
+  price.exposed_flops = flops / static_cast<double>(chains);
+  return price;
 }
 
 void Body::WalkOperation(const Operation& operation, size_t number, const Block& block,
@@ -362,10 +378,17 @@ Price Body::OnVectors(const Operation& operation, size_t number, const Block& bl
     }
     stage = *product;
     runs = ready = OfProduct(at);
+    products_.emplace_back(runs.stage, static_cast<double>(stage.flops));
     stage.spilled_bytes =
         Spilled({operation.operands[0], operation.operands[1], operation.results[0]});
   } else {
-    if (!in_signs_.contains(&operation)) stage = StageOf(operation, rule);
+    repeats_.Add(operation);
+    const std::optional<Stage> priced = StageOf(operation, chip_, repeats_);
+    if (!priced) {
+      Fail(operation, "");
+      return {};
+    }
+    if (!in_signs_.contains(&operation)) stage = *priced;
     if (rule == Rule::kReduction) {
       ready = AfterReduction(at);
       auto [last, fresh] = last_uses_.try_emplace(&block);

@@ -24,6 +24,7 @@
 #include "workloads/mosaic/module.h"
 #include "workloads/mosaic/operations.h"
 #include "workloads/mosaic/order.h"
+#include "workloads/mosaic/repeats.h"
 #include "workloads/mosaic/scalars.h"
 #include "workloads/mosaic/scope.h"
 
@@ -32,8 +33,7 @@ namespace tpusim::mosaic {
 class Body {
  public:
   // `grid` has kDynamic for lengths that are data: those axes are walked in one place.
-  // Arrays of more than `register_bytes` are in no registers as a whole.
-  Body(std::vector<int64_t> grid, int64_t register_bytes, const Weights& weights);
+  Body(std::vector<int64_t> grid, const configs::ChipParams& chip, const Weights& weights);
 
   // Sets the table that a reference of the kernel or of a window's function names.
   void SetTable(const Value* argument, std::shared_ptr<const Table> table);
@@ -60,6 +60,7 @@ class Body {
                      PointCosts* total);
   PointCosts If(const Operation& operation, Scope* scope);
   PointCosts Inside(const Operation& operation, Scope* scope);
+  Price Chains() const;
   Price OnVectors(const Operation& operation, size_t number, const Block& block, Scope* scope);
   void OnScalars(const Operation& operation, Scope* scope);
   void Read(const Operation& load, Scope* scope);
@@ -90,7 +91,8 @@ class Body {
   void Copies(const Operation& copy, Scope* scope, PointCosts* total);
 
   std::vector<int64_t> grid_;
-  int64_t register_bytes_;
+  const configs::ChipParams& chip_;
+  int64_t register_bytes_;  // larger arrays are in no registers as a whole
   Weights weights_;
   PointSets sets_;
   Points all_;
@@ -101,19 +103,20 @@ class Body {
   std::unordered_map<const Value*, int> reference_numbers_;
   std::unordered_map<const Value*, Order> orders_;
   std::unordered_set<const Value*> in_vmem_;
+  Repeats repeats_;
   std::unordered_map<const Operation*, int> loops_;
   // The operation of a block that uses a value last.
   std::unordered_map<const Block*, std::unordered_map<const Value*, size_t>> last_uses_;
   std::unordered_set<const Value*> written_;
   std::unordered_set<const Operation*> in_signs_;  // parts of what is one operation
-  std::vector<const Operation*> around_;           // the current operations, the innermost last
+  // Products of the region that is walked: the stages in which they run, and their FLOPs.
+  std::vector<std::pair<int, double>> products_;
+  std::vector<const Operation*> around_;  // the current operations, the innermost last
   int64_t spent_ = 0;
 };
 
 // The reference that a view, or a view of a view, names a part of.
 const Value* RootOf(const Value* reference);
-// Where a vector comes from that another shape was given.
-const Value* Unshaped(const Value* vector);
 // Calls for all operations of a block and the regions in it.
 void ForAll(const Block& block, const std::function<void(const Operation&)>& call);
 

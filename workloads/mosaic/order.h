@@ -8,6 +8,10 @@
 //     a product of what waited for such a reduction begins another: softmax has to be through with
 //     all rows.
 //
+// A region that is unrolled has several such chains, one for each product of its first stage. They
+// overlap: while one waits for its softmax, the product of the next one runs, so of all waits only
+// those of one chain are exposed.
+//
 // Anything else may stream: elementwise work on the result of a product, or into the operand of
 // one, runs beside it. Attention has three stages forward (scores and their largest; exponentials;
 // the product with the values) and one backward, where the sums are known before.

@@ -160,7 +160,7 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   const std::vector<int64_t> lengths = LengthsOf(grid);
   const size_t before = grid.size() + arguments.ahead;
 
-  Body body(grid, call.register_bytes, call.weights);
+  Body body(grid, *call.chip, call.weights);
   const auto set_tables = [&](const Block& of) {
     for (size_t n = 0; n < arguments.ahead && grid.size() + n < of.arguments.size(); ++n) {
       body.SetTable(of.arguments[grid.size() + n], call.operands[arguments.bounds + n].table);

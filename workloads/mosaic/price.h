@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "configs/chip.h"
 #include "workloads/kernel_cost.pb.h"
 #include "workloads/mosaic/amounts.h"
 #include "workloads/mosaic/module.h"
@@ -43,7 +44,7 @@ struct Call {
   };
   std::vector<Array> operands, results;
   std::string place;           // "file:line"
-  int64_t register_bytes = 0;  // that the vector registers of a core hold
+  const configs::ChipParams* chip = nullptr;
   Weights weights;
 };
 

@@ -210,6 +210,7 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   add_product(128, 512, scores.mutable_products());
   tpusim::KernelStage& softmax = *message.add_stages();
   softmax.set_flops(4 * 4 * kScores);
+  softmax.set_valu(16 * 256);
   tpusim::KernelStage& values = *message.add_stages();
   values.set_flops(kProduct);
   add_product(512, 128, values.mutable_products());
@@ -228,6 +229,16 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   const int64_t total = timing::TimeBlock(chip, staged.block).total.value();
   EXPECT_GE(total, 512 + 1024 + 512);
   EXPECT_LE(total, 2200 + 3 * chip.mxu.result_latency_cycles);
+  // Of four chains that overlap, the waits of one are exposed.
+  message.set_chain_flops(4);
+  message.set_exposed_flops(1);
+  SetCustomCost(call, CostOf(message).value());
+  const int64_t latency = chip.vpu.latency_cycles;
+  EXPECT_EQ(Build(call).block.latency.value() - latency,
+            CeilDiv(staged.block.latency.value() - latency, 4));
+  message.set_exposed_flops(5);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("more waits are exposed"));
+  message.set_exposed_flops(4);
 
   // What loops add comes to the stage of the same place.
   tpusim::KernelLoop& loop = *message.add_loops();

@@ -21,8 +21,8 @@ Call CallOf(std::vector<Call::Array> operands, std::vector<Call::Array> results)
   Call call;
   call.operands = std::move(operands);
   call.results = std::move(results);
-  call.register_bytes = 64 * 8 * 128 * 4;
-  call.weights = {1e-14, 1e-13, 1e-12, 1e-12, 1e-11};
+  call.chip = &V5e();
+  call.weights = {1e-14, 1e-10, 1e-9, 1e-9, 1e-12, 1e-11};
   return call;
 }
 
@@ -49,6 +49,24 @@ TEST(Price, GridBranchesAndBlocks) {
   EXPECT_THAT(cost.blocks(2).moves_with(), ElementsAre(0, 1));
   EXPECT_TRUE(cost.blocks(2).output());
   EXPECT_EQ(ProductText(cost), "m: 128 k: 128 n: 256 number_format: \"bf16\" count: 64");
+}
+
+// By registers: the sum is 64 of 128 x 256 in f32, at every eighth point it is exponentiated and
+// packed.
+TEST(Price, OperationsCostTheirRows) {
+  const auto module = ReadBytecode(BodyBytes("matmul")).value();
+  const Call call = CallOf({{{512, 1024}, 2}, {{1024, 512}, 2}}, {{{512, 512}, 2}});
+  const tpusim::KernelCost cost = PriceOf(*module, call).value();
+  double valu = 0, eup = 0;
+  for (const tpusim::KernelStage& stage : cost.stages()) {
+    valu += stage.valu();
+    eup += stage.eup();
+  }
+  const double registers = 128 / 8 * 256 / 128;
+  const configs::Instructions& rows = *V5e().instructions;
+  EXPECT_EQ(eup, 8 * registers * rows.At("exponential").eup);
+  EXPECT_EQ(valu, registers * (64 * rows.At("add").valu + 8 * rows.At("exponential").valu +
+                               8 * rows.At("pack", "bf16").valu / 2));
 }
 
 TEST(Price, TablesDecideBranchesAndBlocks) {

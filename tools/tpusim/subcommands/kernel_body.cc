@@ -41,6 +41,9 @@ Json WorkJson(const tpusim::KernelCost& cost) {
     stages.push_back({{"flops", stage.flops()},
                       {"transcendentals", stage.transcendentals()},
                       {"spilled_bytes", stage.spilled_bytes()},
+                      {"valu", stage.valu()},
+                      {"eup", stage.eup()},
+                      {"xlu", stage.xlu()},
                       {"products", ProductsJson(stage.products())}});
   }
   for (const tpusim::KernelLoop& loop : cost.loops()) {
