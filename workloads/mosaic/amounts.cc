@@ -106,7 +106,8 @@ void Stage::Add(const Stage& other, int64_t times) {
 }
 
 bool Price::IsNothing() const {
-  return bytes == 0 && remote_bytes == 0 && chain_flops == 0 && loops.empty() && largest_copies.empty() &&
+  return bytes == 0 && remote_bytes == 0 && chain_flops == 0 && loops.empty() &&
+         largest_copies.empty() &&
          std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s == Stage{}; });
 }
 

@@ -149,7 +149,7 @@ Price Body::PriceOf(const Block& block) {
   Scope scope(all_);
   DefinePlaces(block, &scope);
   const PointCosts total = Walk(block, &scope);
-  return total.Decided([](const Form&) { return false; }, sets_).always();
+  return total.Decided([](int) { return false; }, sets_).always();
 }
 
 std::vector<std::shared_ptr<const Column>> Body::ResultsOf(const Block& block) {
@@ -240,7 +240,9 @@ Scalar Body::ScalarOf(const Value* value, Scope* scope) {
 
 // Returns what is known of a number where it is used.
 Scalar Body::SizeOf(const Value* value, Scope* scope) {
-  return Refined(ScalarOf(value, scope), when_);
+  Scalar size = ScalarOf(value, scope);
+  for (const Literal& literal : when_) size = scalars_.Refined(size, literal);
+  return size;
 }
 
 Order Body::OrderOf(const std::vector<const Value*>& values) const {
@@ -308,8 +310,8 @@ PointCosts Body::If(const Operation& operation, Scope* scope) {
     return total;
   }
   const Scalar which = ScalarOf(operation.operands[0], scope);
-  const Predicate condition = scalars_.Condition(which);
-  const Cubes outside = when_;
+  const Literal condition = scalars_.Condition(which);
+  const When outside = when_;
   const size_t points = scope->points()->size();
   const auto [can_be_true, can_be_false] = which.Outcomes(points);
   for (size_t branch = 0; branch < operation.regions.size(); ++branch) {
@@ -324,17 +326,13 @@ PointCosts Body::If(const Operation& operation, Scope* scope) {
         if (mine[n] != 0 && (other[n] == 0) == sure) places.push_back(static_cast<int64_t>(n));
       }
       if (places.empty()) continue;
-      if (!sure) {
-        const Cubes& when = branch == 0 ? condition.yes : condition.no;
-        Cubes both = Both(outside, when);
-        if (std::ssize(both) > limits::kCubes.most()) limits::kCubes.Reached();
-        when_ = std::ssize(both) <= limits::kCubes.most() ? std::move(both) : when;
-      }
-      if (!when_.empty()) {  // Else what is around it rules it out.
-        Scope inner(scope, sets_.Some(scope->points(), places), places);
-        total.Add(Walk(region.blocks[0], &inner));
-        JoinOrders(operation.results, YieldedBy(region.blocks[0]));
-      }
+      const std::optional<When> when =
+          sure ? outside : Both(outside, branch == 0 ? condition : !condition);
+      if (!when) continue;  // What is around it rules it out.
+      when_ = *when;
+      Scope inner(scope, sets_.Some(scope->points(), places), places);
+      total.Add(Walk(region.blocks[0], &inner));
+      JoinOrders(operation.results, YieldedBy(region.blocks[0]));
       when_ = outside;
     }
   }

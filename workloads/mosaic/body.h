@@ -98,7 +98,7 @@ class Body {
   Points all_;
   Scalars scalars_;
   absl::Status status_;
-  Cubes when_ = Always();  // when the current region runs
+  When when_;  // the current region runs
   std::unordered_map<const Value*, Reference> references_;
   std::unordered_map<const Value*, int> reference_numbers_;
   std::unordered_map<const Value*, Order> orders_;

@@ -2,64 +2,35 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "workloads/mosaic/limits.h"
 
 namespace tpusim::mosaic {
 namespace {
 
-// The intervals of each form, in order, within which no predicate changes.
-using Regions = std::vector<std::pair<Form, std::vector<Reach>>>;
+// The ways in which a cost arises: those whose bits of the mask are these.
+struct Bits {
+  size_t mask = 0, value = 0;
+  bool Holds(size_t way) const { return (way & mask) == value; }
+};
 
-std::vector<Form> FormsOf(const Cubes& when) {
-  std::vector<Form> forms;
-  for (const Cube& cube : when) {
-    for (const auto& [form, reach] : cube) {
-      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
-    }
-  }
-  return forms;
+// Leaves atoms out that are too many: what depends on them always arises, which is dearer.
+void LimitAtoms(std::vector<int>* atoms, int64_t most, const Limit& limit) {
+  if (std::ssize(*atoms) <= most) return;
+  limit.Reached(std::ssize(*atoms) - most);
+  atoms->resize(static_cast<size_t>(most));
 }
 
-int64_t Ways(const Regions& regions, size_t first) {
-  int64_t ways = 1;
-  for (size_t n = 0; n < first; ++n) {
-    ways = Times(ways, static_cast<int64_t>(regions[n].second.size()));
+Bits BitsOf(const When& when, const std::vector<int>& atoms) {
+  Bits bits;
+  for (const Literal& literal : when) {
+    const auto at = std::ranges::find(atoms, literal.atom);
+    if (at == atoms.end()) continue;
+    const size_t bit = size_t{1} << (at - atoms.begin());
+    bits.mask |= bit;
+    if (literal.holds) bits.value |= bit;
   }
-  return ways;
-}
-
-// Takes predicates as true until there are few ways: dearer, as more can happen together.
-void LimitWays(Regions* regions, size_t first, const Limit& limit) {
-  for (size_t n = first; n-- > 0 && Ways(*regions, first) > limit.most();) {
-    (*regions)[n].second = {Everything()};
-    limit.Reached();
-  }
-}
-
-// In which combinations of regions a cost arises, the last form's fastest.
-std::vector<bool> Arises(const Cubes& when, const Regions& regions) {
-  const auto ways = static_cast<size_t>(Ways(regions, regions.size()));
-  std::vector<bool> holds(ways, false);
-  for (const Cube& cube : when) {
-    std::vector<bool> inside(ways, true);
-    for (const auto& [form, reach] : cube) {
-      size_t stride = ways;
-      for (const auto& [other, parts] : regions) {
-        stride /= parts.size();
-        if (other != form) continue;
-        std::vector<bool> within;
-        for (const Reach& part : parts) within.push_back(!Intersection(reach, part).empty());
-        for (size_t n = 0; n < ways; ++n) {
-          if (!within[n / stride % parts.size()]) inside[n] = false;
-        }
-        break;
-      }
-    }
-    for (size_t n = 0; n < ways; ++n) holds[n] = holds[n] || inside[n];
-  }
-  return holds;
+  return bits;
 }
 
 }  // namespace
@@ -87,12 +58,12 @@ Points PointSets::Some(const Points& points, const std::vector<int64_t>& places)
   return known;
 }
 
-void PointCosts::Charge(const Price& price, const Points& points, const Cubes& when) {
-  if (IsAlways(when)) {
+void PointCosts::Charge(const Price& price, const Points& points, const When& when) {
+  if (when.empty()) {
     always_.Add(price, static_cast<int64_t>(points->size()));
     return;
   }
-  if (when.empty() || points->size() == 0) return;
+  if (points->size() == 0) return;
   const auto [place, fresh] = places_.try_emplace({points->id, when}, sometimes_.size());
   if (fresh) sometimes_.push_back({points, when, {}});
   sometimes_[place->second].price.Add(price);
@@ -130,7 +101,7 @@ PointCosts PointCosts::Gathered(const Points& points, const std::vector<int64_t>
   return result;
 }
 
-PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
+PointCosts PointCosts::Decided(const std::function<bool(int)>& is_open,
                                PointSets& sets) const {
   PointCosts result(*weights_);
   result.always_ = always_;
@@ -141,11 +112,11 @@ PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
     while (root[n] != n) n = root[n] = root[root[n]];
     return n;
   };
-  std::map<Form, size_t> first_with;
+  std::map<int, size_t> first_with;
   for (size_t n = 0; n < sometimes_.size(); ++n) {
-    for (const Form& form : FormsOf(sometimes_[n].when)) {
-      if (is_open(form)) continue;
-      const auto [it, fresh] = first_with.try_emplace(form, n);
+    for (const Literal& literal : sometimes_[n].when) {
+      if (is_open(literal.atom)) continue;
+      const auto [it, fresh] = first_with.try_emplace(literal.atom, n);
       if (!fresh) root[find(n)] = find(it->second);
     }
   }
@@ -153,11 +124,9 @@ PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
   for (size_t n = 0; n < sometimes_.size(); ++n) groups[find(n)].push_back(&sometimes_[n]);
   for (const std::vector<const Part*>& group : groups) {
     if (group.empty()) continue;
-    bool open = true;
-    for (const Part* part : group) {
-      const std::vector<Form> forms = FormsOf(part->when);
-      open = open && std::all_of(forms.begin(), forms.end(), is_open);
-    }
+    const bool open = std::ranges::all_of(group, [&](const Part* part) {
+      return std::ranges::all_of(part->when, is_open, &Literal::atom);
+    });
     if (open) {
       for (const Part* part : group) result.Charge(part->price, part->points, part->when);
       continue;
@@ -198,66 +167,44 @@ PointCosts PointCosts::Decided(const std::function<bool(const Form&)>& is_open,
   return result;
 }
 
-// Charges what the dearest way costs, for every way that open predicates can go.
+// Charges what the dearest way costs, for every way that open predicates can go. A way has a bit
+// for each atom, those of open ones first.
 void PointCosts::Decide(const std::vector<const Part*>& parts, const Points& points,
-                        const std::function<bool(const Form&)>& is_open, PointCosts* result) const {
-  std::vector<std::pair<Form, std::set<double>>> starts;
+                        const std::function<bool(int)>& is_open, PointCosts* result) const {
+  std::vector<int> open, atoms;
   for (const Part* part : parts) {
-    for (const Cube& cube : part->when) {
-      for (const auto& statement : cube) {
-        const Form& form = statement.first;
-        auto known = std::find_if(starts.begin(), starts.end(),
-                                  [&](const auto& s) { return s.first == form; });
-        if (known == starts.end()) known = starts.insert(starts.end(), {form, {-kInfinity}});
-        for (const auto& [low, high] : statement.second) {
-          known->second.insert(low);
-          if (high < kInfinity) known->second.insert(high + 1);
-        }
-      }
+    for (const Literal& literal : part->when) {
+      std::vector<int>& kind = is_open(literal.atom) ? open : atoms;
+      if (std::ranges::find(kind, literal.atom) == kind.end()) kind.push_back(literal.atom);
     }
   }
-  std::stable_partition(starts.begin(), starts.end(),
-                        [&](const auto& s) { return is_open(s.first); });
-  Regions regions;
-  size_t open = 0;
-  for (const auto& [form, ends] : starts) {
-    if (is_open(form)) ++open;
-    std::vector<Reach>& parts_of_form = regions.emplace_back(form, std::vector<Reach>()).second;
-    for (auto end = ends.begin(); end != ends.end(); ++end) {
-      const double next = std::next(end) == ends.end() ? kInfinity : *std::next(end) - 1;
-      parts_of_form.push_back({{*end, next}});
-    }
-  }
-  LimitWays(&regions, open, limits::kOpenWays);
-  LimitWays(&regions, regions.size(), limits::kWays);
-  std::vector<std::vector<bool>> arises;
-  const auto ways = static_cast<size_t>(Ways(regions, regions.size()));
-  std::vector<double> weight(ways, 0);
+  LimitAtoms(&open, limits::kOpenPredicates.most(), limits::kOpenPredicates);
+  LimitAtoms(&atoms, std::max<int64_t>(0, limits::kPredicates.most() - std::ssize(open)),
+             limits::kPredicates);
+  atoms.insert(atoms.begin(), open.begin(), open.end());
+  std::vector<Bits> arises;
+  std::vector<double> weight(size_t{1} << atoms.size(), 0);
   for (const Part* part : parts) {
-    arises.push_back(Arises(part->when, regions));
+    arises.push_back(BitsOf(part->when, atoms));
     const double size = part->price.Size(*weights_);
-    for (size_t n = 0; n < ways; ++n) {
-      if (arises.back()[n]) weight[n] += size;
+    for (size_t way = 0; way < weight.size(); ++way) {
+      if (arises.back().Holds(way)) weight[way] += size;
     }
   }
-  const auto places = static_cast<size_t>(Ways(regions, open));
-  const size_t each = ways / places;
+  const size_t places = size_t{1} << open.size();
   for (size_t place = 0; place < places; ++place) {
-    const auto begin = weight.begin() + static_cast<ptrdiff_t>(place * each);
-    const size_t dearest = static_cast<size_t>(
-        std::max_element(begin, begin + static_cast<ptrdiff_t>(each)) - weight.begin());
+    size_t dearest = place;
+    for (size_t way = place; way < weight.size(); way += places) {
+      if (weight[way] > weight[dearest]) dearest = way;
+    }
     Price price;
     for (size_t n = 0; n < parts.size(); ++n) {
-      if (arises[n][dearest]) price.Add(parts[n]->price);
+      if (arises[n].Holds(dearest)) price.Add(parts[n]->price);
     }
-    std::map<Form, Reach> cube;
-    size_t stride = places;
-    for (size_t n = 0; n < open; ++n) {
-      stride /= regions[n].second.size();
-      const Reach& region = regions[n].second[place / stride % regions[n].second.size()];
-      if (region != Everything()) cube[regions[n].first] = region;
-    }
-    if (!price.IsNothing()) result->Charge(price, points, {Cube(cube.begin(), cube.end())});
+    When when;
+    for (size_t n = 0; n < open.size(); ++n) when.push_back({open[n], (place >> n & 1) != 0});
+    std::ranges::sort(when);
+    if (!price.IsNothing()) result->Charge(price, points, when);
   }
 }
 

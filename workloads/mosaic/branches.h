@@ -51,29 +51,29 @@ class PointCosts {
   // Whatever predicates say, over all points.
   const Price& always() const { return always_; }
   // Adds the price of one point.
-  void Charge(const Price& price, const Points& points, const Cubes& when);
+  void Charge(const Price& price, const Points& points, const When& when);
   void Add(const PointCosts& other);
   // Returns the costs with every price changed by a linear function.
   PointCosts Mapped(const std::function<Price(const Price&)>& change) const;
   // Returns the costs of passes of a loop at these points: row n of them happens at point at[n].
   PointCosts Gathered(const Points& points, const std::vector<int64_t>& at, PointSets& sets) const;
-  // The dearest way for the predicates on forms that are not open; open ones are left.
-  PointCosts Decided(const std::function<bool(const Form&)>& is_open, PointSets& sets) const;
+  // Returns the costs of the dearest way that predicates can go; those on open atoms are left.
+  PointCosts Decided(const std::function<bool(int)>& is_open, PointSets& sets) const;
 
  private:
   struct Part {
     Points points;
-    Cubes when;
+    When when;
     Price price;
   };
 
   void Decide(const std::vector<const Part*>& parts, const Points& points,
-              const std::function<bool(const Form&)>& is_open, PointCosts* result) const;
+              const std::function<bool(int)>& is_open, PointCosts* result) const;
 
   const Weights* weights_;
   Price always_;
   std::vector<Part> sometimes_;
-  std::map<std::pair<int, Cubes>, size_t> places_;
+  std::map<std::pair<int, When>, size_t> places_;
 };
 
 }  // namespace tpusim::mosaic

@@ -1,18 +1,15 @@
-// When something happens in a kernel: statements about integers, combined.
+// Integers and booleans of a kernel that data decide, as far as they are known to be equal.
 //
 // An integer is a constant and multiples of atoms (a load, a minimum, anything without a rule of
-// its own). A comparison of two of them says in which intervals the difference of both lies. A
-// boolean is such statements combined: two lists of cubes, one for true and one for false. A cube
-// is a conjunction, an interval or several for each linear form in it; those of both lists together
-// exclude each other and leave nothing out. `i < n`, `n <= i` and `~(i < n)` are thus statements
-// about the same form, i - n, and known to be equal or complements.
+// its own). A boolean is an atom or its opposite: `i < n`, `n > i`, `n <= i` and `~(i < n)` are one
+// atom, the last two its opposite. A boolean that is made of several is an atom of its own. So
+// branches on equal and opposite conditions are known, and others are taken to be independent.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_CONDITIONS_H_
 #define TPUSIM_WORKLOADS_MOSAIC_CONDITIONS_H_
 
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,52 +20,42 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Multiples of atoms, by the atom's number.
 using Form = std::vector<std::pair<int, int64_t>>;
-// Closed intervals of integers that do not overlap, in order; ends may be infinite.
-using Reach = std::vector<std::pair<double, double>>;
-// Statements that all hold, sorted by form, each form once.
-using Cube = std::vector<std::pair<Form, Reach>>;
-// One of these holds; they exclude each other. One without statements is true, none is false.
-using Cubes = std::vector<Cube>;
 
 struct Linear {
   Form form;
   int64_t constant = 0;
 };
 
-struct Predicate {
-  Cubes yes, no;
+// The atom that is true.
+inline constexpr int kTrueAtom = 0;
+
+// An atom that holds, or does not.
+struct Literal {
+  int atom = kTrueAtom;
+  bool holds = true;
+
+  Literal operator!() const { return {atom, !holds}; }
+  bool IsConstant() const { return atom == kTrueAtom; }
+  friend auto operator<=>(const Literal&, const Literal&) = default;
 };
 
-using Symbol = std::variant<Linear, Predicate>;
+// Literals that all hold when something happens, in the order of atoms, none of them constant.
+// Empty: it always happens.
+using When = std::vector<Literal>;
 
 // The other sign; numbers wrap around.
 inline int64_t Minus(int64_t value) {
   return static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(value));
 }
 
-Cubes Always();
-inline Cubes Never() { return {}; }
-inline bool IsAlways(const Cubes& cubes) { return cubes.size() == 1 && cubes[0].empty(); }
-
-Reach Everything();
-Reach Intersection(const Reach& one, const Reach& other);
-Reach Complement(const Reach& reach);
-// The differences of the operands that make a comparison true: "eq", "ne", "lt", "le", "gt", "ge".
-Reach ReachOf(std::string_view comparison);
-// Returns the intervals of all integers with the other sign.
-Reach Negated(const Reach& reach);
-
-// When one cube of either list holds.
-Cubes Both(const Cubes& one, const Cubes& other);
-// Booleans made of booleans: "and", "or", "xor". nullopt: there is no rule.
-std::optional<Predicate> Combined(std::string_view name, const Predicate& one,
-                                  const Predicate& other);
-Predicate Chosen(const Predicate& which, const Predicate& if_true, const Predicate& if_false);
-
 // a * left + b * right.
 Linear Sum(const Linear& left, int64_t a, const Linear& right, int64_t b);
-// Whether an integer lies in these intervals.
-Predicate Within(const Linear& integer, const Reach& reach);
+
+// Returns when another literal holds, too; nullopt: never.
+std::optional<When> Both(When when, Literal also);
+// Return the literal that is true if both hold, and if just one does; nullopt: it is another atom.
+std::optional<Literal> And(Literal one, Literal other);
+std::optional<Literal> Xor(Literal one, Literal other);
 
 }  // namespace tpusim::mosaic
 

@@ -17,14 +17,11 @@ inline constexpr Limit kLoopPasses{
 inline constexpr Limit kLoopOperations{
     "mosaic.loop_operations", int64_t{1} << 18, "loops",
     "operations that are evaluated to tell the passes of a loop apart"};
-inline constexpr Limit kCubes{"mosaic.cubes", 64, "branches",
-                              "conjunctions under which the body of a branch runs"};
-inline constexpr Limit kStatements{"mosaic.statements", 64, "predicates",
-                                   "conjunctions in a predicate that is combined of others"};
-inline constexpr Limit kWays{"mosaic.ways", int64_t{1} << 18, "predicates",
-                             "combinations of predicates whose costs are compared"};
-inline constexpr Limit kOpenWays{"mosaic.open_ways", int64_t{1} << 8, "predicates",
-                                 "combinations of predicates that depend on data"};
+inline constexpr Limit kPredicates{"mosaic.predicates", 18, "predicates",
+                                   "predicates on data whose combinations are compared"};
+inline constexpr Limit kOpenPredicates{
+    "mosaic.open_predicates", 8, "predicates",
+    "predicates on data in a loop, from outside of it, whose combinations are compared"};
 
 }  // namespace tpusim::mosaic::limits
 

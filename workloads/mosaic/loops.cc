@@ -203,7 +203,7 @@ PointCosts Body::OnePass(const ForLoop& loop, Scope* inner) {
 PointCosts Body::LeaveLoop(const Operation& loop, const PointCosts& once) {
   const int depth = scalars_.depth;
   PointCosts decided =
-      once.Decided([&](const Form& form) { return scalars_.DepthOf(form) < depth; }, sets_);
+      once.Decided([&](int atom) { return scalars_.DepthOf(atom) < depth; }, sets_);
   --scalars_.depth;
   Changed(loop);
   return decided;

@@ -1,9 +1,9 @@
 // Finds registers of a vector that are equal to each other, which are computed once.
 //
 // Lane numbers count along one dimension, a splat is the same everywhere, and what is broadcast is
-// the same along the dimensions that it gets; elementwise work on such vectors is, too. Mosaic makes
-// one operation per register and removes those that another has made already, so `row / 4` of a
-// mask of 512 x 2048 costs 64 registers instead of 1024.
+// the same along the dimensions that it gets; elementwise work on such vectors is, too. Mosaic
+// makes one operation per register and removes those that another has made already, so `row / 4`
+// of a mask of 512 x 2048 costs 64 registers instead of 1024.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_REPEATS_H_
 #define TPUSIM_WORKLOADS_MOSAIC_REPEATS_H_
 

@@ -143,26 +143,20 @@ bool IsLinear(std::string_view name) {
 }
 
 std::string_view ComparisonOf(const Operation& operation) {
-  // As MLIR numbers the predicates; unsigned ones after those with a sign, and of floating-point
-  // numbers those that hold without an order after those that do not.
+  // As MLIR numbers the predicates; unsigned ones after those with a sign.
   constexpr std::string_view kIntegers[] = {"eq", "ne", "lt", "le", "gt",
                                             "ge", "lt", "le", "gt", "ge"};
-  constexpr std::string_view kFloats[] = {"",   "eq", "gt", "ge", "lt", "le", "ne", "",
-                                          "eq", "gt", "ge", "lt", "le", "ne", "",   ""};
   const Attribute* predicate = operation.Find("predicate");
-  if (predicate == nullptr || predicate->integer < 0) return "";
+  if (operation.name != "arith.cmpi" || predicate == nullptr || predicate->integer < 0) return "";
   const auto number = static_cast<size_t>(predicate->integer);
-  if (operation.name == "arith.cmpi") {
-    return number < std::size(kIntegers) ? kIntegers[number] : "";
-  }
-  return number < std::size(kFloats) ? kFloats[number] : "";
+  return number < std::size(kIntegers) ? kIntegers[number] : "";
 }
 
 std::string_view LogicOf(const Operation& operation) {
   if (operation.name == "arith.andi") return "and";
   if (operation.name == "arith.ori") return "or";
   if (operation.name == "arith.xori") return "xor";
-  return operation.name == "arith.cmpi" && ComparisonOf(operation) == "ne" ? "xor" : "";
+  return ComparisonOf(operation) == "ne" ? "xor" : "";
 }
 
 std::pair<double, double> BoundsOf(std::string_view name,

@@ -16,7 +16,7 @@ namespace tpusim::mosaic::scalar_rules {
 bool IsSame(std::string_view name);
 // Sums, differences and multiples.
 bool IsLinear(std::string_view name);
-// "eq", "ne", "lt", "le", "gt" or "ge" of arith.cmpi or arith.cmpf; empty: none of these.
+// Returns "eq", "ne", "lt", "le", "gt" or "ge" of arith.cmpi; empty: none of these.
 std::string_view ComparisonOf(const Operation& operation);
 // "and", "or" or "xor" of an operation on booleans; empty: none of these.
 std::string_view LogicOf(const Operation& operation);

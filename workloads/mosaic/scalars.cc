@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workloads/mosaic/limits.h"
 #include "workloads/mosaic/scalar_rules.h"
@@ -11,30 +12,41 @@
 namespace tpusim::mosaic {
 namespace {
 
-std::string TextOf(const Cubes& cubes) {
+std::string TextOf(const Form& form) {
   std::string text;
-  for (const Cube& cube : cubes) {
-    text += "{";
-    for (const auto& [form, reach] : cube) {
-      for (const auto& [atom, factor] : form) text += fmt::format("{}*{} ", factor, atom);
-      for (const auto& [low, high] : reach) text += fmt::format("[{},{}]", low, high);
-    }
-    text += "}";
-  }
+  for (const auto& [atom, factor] : form) text += fmt::format("{}*{}+", factor, atom);
   return text;
 }
 
-std::string TextOf(const Symbol& symbol) {
-  if (const auto* predicate = std::get_if<Predicate>(&symbol)) {
-    return fmt::format("?{}:{}", TextOf(predicate->yes), TextOf(predicate->no));
+std::string TextOf(const std::variant<Linear, Literal>& symbol) {
+  if (const auto* literal = std::get_if<Literal>(&symbol)) {
+    return fmt::format("{}{}", literal->holds ? "?" : "!", literal->atom);
   }
   const Linear& linear = std::get<Linear>(symbol);
-  std::string text;
-  for (const auto& [atom, factor] : linear.form) text += fmt::format("{}*{}+", factor, atom);
-  return text + fmt::format("{}", linear.constant);
+  return fmt::format("{}{}", TextOf(linear.form), linear.constant);
 }
 
-Scalar OfPredicate(Predicate predicate) { return {std::move(predicate), nullptr, 0, 1}; }
+Scalar OfLiteral(Literal literal) { return {literal, nullptr, 0, 1}; }
+
+// A comparison of a difference with zero: whether it is at most `most`, or equal to it.
+struct Comparison {
+  bool equal = false, negated = false;
+  int64_t most = 0;
+};
+
+Comparison ComparisonWithZero(std::string_view name) {
+  const bool equal = name == "eq" || name == "ne";
+  const bool negated = name == "ne" || name == "gt" || name == "ge";
+  return {equal, negated, name == "lt" || name == "ge" ? -1 : 0};
+}
+
+// Returns whether a comparison holds for all numbers between these; nullopt: for some of them.
+std::optional<bool> Holds(const Comparison& comparison, double low, double high) {
+  const auto most = static_cast<double>(comparison.most);
+  if (low > most || (comparison.equal && high < most)) return comparison.negated;
+  if (high <= most && (!comparison.equal || low >= most)) return !comparison.negated;
+  return std::nullopt;
+}
 
 // One or zero at each point.
 Column Mapped(const Column& a, const Column& b, size_t points, bool (*rule)(bool, bool)) {
@@ -111,52 +123,48 @@ std::pair<Column, Column> Scalar::Outcomes(size_t points) const {
   return possible ? *possible : std::pair(Column(1), Column(1));
 }
 
-Scalar Refined(const Scalar& scalar, const Cubes& when) {
+int Scalars::DepthOf(const std::variant<Linear, Literal>& symbol) const {
+  if (const auto* literal = std::get_if<Literal>(&symbol)) return DepthOf(literal->atom);
+  int deepest = 0;
+  for (const auto& [atom, factor] : std::get<Linear>(symbol).form) {
+    deepest = std::max(deepest, DepthOf(atom));
+  }
+  return deepest;
+}
+
+Scalar Scalars::Refined(const Scalar& scalar, Literal when) const {
   const auto* linear = std::get_if<Linear>(&scalar.symbol);
-  if (linear == nullptr || when.empty()) return scalar;
+  if (linear == nullptr) return scalar;
+  if (const auto both = conjunctions_.find(when.atom); both != conjunctions_.end()) {
+    const auto& [first, second] = both->second;
+    const Scalar inside = Refined(scalar, first);
+    if (when.holds) return Refined(inside, second);
+    // The first does not hold, or it does and the second does not, which may be impossible.
+    Scalar result = Refined(scalar, !first);
+    const Scalar other = Refined(inside, !second);
+    if (other.low > other.high) return result;
+    result.low = std::min(result.low, other.low);
+    result.high = std::max(result.high, other.high);
+    return result;
+  }
+  const auto statement = statements_.find(when.atom);
+  if (statement == statements_.end()) return scalar;
+  const auto& [form, equal, number] = statement->second;
+  if (equal && !when.holds) return scalar;
+  const auto at = static_cast<double>(number), constant = static_cast<double>(linear->constant);
+  double low = when.holds && !equal ? -kInfinity : when.holds ? at : at + 1;
+  double high = when.holds ? at : kInfinity;
   Form negated = linear->form;
   for (auto& [atom, factor] : negated) factor = Minus(factor);
-  const auto constant = static_cast<double>(linear->constant);
-  double lowest = kInfinity, highest = -kInfinity;
-  for (const Cube& cube : when) {
-    double low = scalar.low, high = scalar.high;
-    for (const auto& [form, reach] : cube) {
-      if (reach.empty()) continue;
-      if (form == linear->form) {
-        low = std::max(low, reach.front().first + constant);
-        high = std::min(high, reach.back().second + constant);
-      } else if (form == negated) {
-        low = std::max(low, constant - reach.back().second);
-        high = std::min(high, constant - reach.front().first);
-      }
-    }
-    lowest = std::min(lowest, low);
-    highest = std::max(highest, high);
+  if (form == negated) {
+    low = -std::exchange(high, -low);
+  } else if (form != linear->form) {
+    return scalar;
   }
   Scalar result = scalar;
-  result.low = lowest;
-  result.high = highest;
+  result.low = std::max(scalar.low, low + constant);
+  result.high = std::min(scalar.high, high + constant);
   return result;
-}
-
-int Scalars::DepthOf(const Form& form) const {
-  int deepest = 0;
-  for (const auto& [atom, factor] : form) {
-    deepest = std::max(deepest, depths_[static_cast<size_t>(atom)]);
-  }
-  return deepest;
-}
-
-int Scalars::DepthOf(const Symbol& symbol) const {
-  if (const auto* linear = std::get_if<Linear>(&symbol)) return DepthOf(linear->form);
-  int deepest = 0;
-  const Predicate& predicate = std::get<Predicate>(symbol);
-  for (const Cubes* cubes : {&predicate.yes, &predicate.no}) {
-    for (const Cube& cube : *cubes) {
-      for (const auto& [form, reach] : cube) deepest = std::max(deepest, DepthOf(form));
-    }
-  }
-  return deepest;
 }
 
 int Scalars::NewAtom(int of_depth) {
@@ -165,9 +173,13 @@ int Scalars::NewAtom(int of_depth) {
 }
 
 Scalar Scalars::OfAtom(int atom, bool boolean) const {
-  const Form form = {{atom, 1}};
-  if (!boolean) return {Linear{form}};
-  return OfPredicate({{Cube{{form, {{1, 1}}}}}, {Cube{{form, {{0, 0}}}}}});
+  return boolean ? OfLiteral({atom}) : Scalar{Linear{{{atom, 1}}}};
+}
+
+// Returns the atom that a text names.
+int Scalars::Atom(const std::string& key, int of_depth) {
+  const auto [known, fresh] = numbers_.try_emplace(key, static_cast<int>(depths_.size()));
+  return fresh ? NewAtom(of_depth) : known->second;
 }
 
 Scalar Scalars::Unknown(bool boolean) { return OfAtom(NewAtom(depth), boolean); }
@@ -187,19 +199,12 @@ Scalar Scalars::MadeOf(const std::string& what, const std::vector<Scalar>& opera
     key += "|" + TextOf(operand.symbol);
     if (!changes) deepest = std::max(deepest, DepthOf(operand.symbol));
   }
-  const auto known = numbers_.find(key);
-  if (known != numbers_.end()) return OfAtom(known->second, boolean);
-  const int atom = NewAtom(deepest);
-  numbers_.emplace(std::move(key), atom);
-  return OfAtom(atom, boolean);
+  return OfAtom(Atom(key, deepest), boolean);
 }
 
 Scalar Scalars::Constant(int64_t value, bool boolean) const {
   const auto exact = std::make_shared<const Column>(boolean ? value & 1 : value);
-  if (boolean) {
-    const bool holds = (value & 1) != 0;
-    return {holds ? Predicate{Always(), Never()} : Predicate{Never(), Always()}, exact, 0, 1};
-  }
+  if (boolean) return {Literal{kTrueAtom, (value & 1) != 0}, exact, 0, 1};
   return {Linear{{}, value}, exact, static_cast<double>(value), static_cast<double>(value)};
 }
 
@@ -214,9 +219,9 @@ Scalar Scalars::Known(Column exact, const Scalar& symbol) const {
   return result;
 }
 
-Predicate Scalars::Condition(const Scalar& scalar) const {
-  if (const auto* predicate = std::get_if<Predicate>(&scalar.symbol)) return *predicate;
-  return Within(std::get<Linear>(scalar.symbol), ReachOf("ne"));
+Literal Scalars::Condition(const Scalar& scalar) {
+  if (const auto* literal = std::get_if<Literal>(&scalar.symbol)) return *literal;
+  return std::get<Literal>(Compared("ne", scalar, Constant(0, /*boolean=*/false)).symbol);
 }
 
 Scalar Scalars::Apply(const Operation& operation, const std::vector<Scalar>& operands,
@@ -232,9 +237,9 @@ Scalar Scalars::Apply(const Operation& operation, const std::vector<Scalar>& ope
     values = Evaluated(operation, exact, points);
   }
   if (!values && boolean) {
-    const Predicate predicate = Condition(result);
-    if (IsAlways(predicate.yes) || IsAlways(predicate.no)) {  // Bounds decide it.
-      values = std::make_shared<const Column>(IsAlways(predicate.yes) ? 1 : 0);
+    const Literal literal = Condition(result);
+    if (literal.IsConstant()) {  // Bounds decide it.
+      values = std::make_shared<const Column>(literal.holds ? 1 : 0);
     } else if (!result.possible && IsBoolean(*operation.operands[0])) {
       result.possible = Possible(operation.name, operands, points);
     }
@@ -258,38 +263,18 @@ Scalar Scalars::Symbolic(const Operation& operation, const std::vector<Scalar>& 
   if ((name == "arith.extui" || name == "arith.extsi") && of_booleans && !boolean) {
     return Extended(operands[0], name == "arith.extui" ? 1 : -1);
   }
-  if (boolean && operands.size() == 2 && (name == "arith.cmpi" || name == "arith.cmpf")) {
+  if (boolean && of_booleans && operands.size() == 2) return Logic(operation, operands);
+  if (boolean && operands.size() == 2 && name == "arith.cmpi" && !of_booleans) {
     const std::string_view comparison = scalar_rules::ComparisonOf(operation);
-    if (name == "arith.cmpi" && !of_booleans && !comparison.empty()) {
-      return Compared(comparison, operands[0], operands[1]);
-    }
-    if (name == "arith.cmpf" && !comparison.empty()) {
-      return Sign(comparison, operands[0], operands[1]);
-    }
-  }
-  if (boolean && of_booleans) {
-    std::optional<Predicate> combined;
-    const auto predicate = [&](size_t n) { return Condition(operands[n]); };
-    if (name == "arith.select" && operands.size() == 3) {  // number: operands of a select
-      combined = Chosen(predicate(0), predicate(1), predicate(2));
-    } else if (operands.size() == 2) {
-      combined = Combined(scalar_rules::LogicOf(operation), predicate(0), predicate(1));
-    }
-    const auto conjunctions =
-        combined ? std::max(std::ssize(combined->yes), std::ssize(combined->no)) : 0;
-    if (conjunctions > limits::kStatements.most()) {
-      limits::kStatements.Reached();
-    } else if (combined) {
-      return OfPredicate(*std::move(combined));
-    }
+    if (!comparison.empty()) return Compared(comparison, operands[0], operands[1]);
   }
   Scalar made = MadeOf(KeyOf(operation), operands, boolean);
   if (boolean || operation.results[0]->type->kind == Type::Kind::kFloat) return made;
   std::vector<Scalar> refined = operands;
   if (name == "arith.select" && operands.size() == 3) {  // number: operands of a select
-    const Predicate which = Condition(operands[0]);
-    refined[1] = Refined(operands[1], which.yes);
-    refined[2] = Refined(operands[2], which.no);
+    const Literal which = Condition(operands[0]);
+    refined[1] = Refined(operands[1], which);
+    refined[2] = Refined(operands[2], !which);
   }
   std::vector<std::pair<double, double>> bounds;
   for (const Scalar& operand : refined) bounds.emplace_back(operand.low, operand.high);
@@ -306,25 +291,36 @@ Linear Scalars::NumberOf(const Scalar& scalar) {
   return std::get<Linear>(MadeOf("number", {scalar}, /*boolean=*/false).symbol);
 }
 
-Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const Scalar& right) {
-  const Linear difference = Sum(NumberOf(left), 1, NumberOf(right), -1);
-  const Reach within = {{left.low - right.high, left.high - right.low}};
-  const Reach reach = ReachOf(comparison);
+// Makes a boolean of two others.
+Scalar Scalars::Logic(const Operation& operation, const std::vector<Scalar>& operands) {
+  const std::string_view logic = scalar_rules::LogicOf(operation);
+  const Literal one = Condition(operands[0]), other = Condition(operands[1]);
+  std::optional<Literal> made;
+  if (logic == "and") made = And(one, other);
+  if (logic == "xor") made = Xor(one, other);
+  if (logic == "or") {
+    made = And(!one, !other);
+    if (made) made = !*made;
+  }
+  if (made) return OfLiteral(*made);
+  Scalar several = MadeOf(KeyOf(operation), operands, /*boolean=*/true);
+  if (logic == "and") conjunctions_.try_emplace(Condition(several).atom, one, other);
+  return several;
+}
+
+Scalar Scalars::Compared(std::string_view name, const Scalar& left, const Scalar& right) {
+  Linear difference = Sum(NumberOf(left), 1, NumberOf(right), -1);
+  Comparison comparison = ComparisonWithZero(name);
   if (const auto known = booleans_.find(difference.form); known != booleans_.end()) {
-    // What a boolean has been made, compared with a number: that boolean, its opposite, or none.
-    const auto& [predicate, if_true] = known->second;
+    // An integer that a boolean has been made, compared with a number: that boolean, its opposite,
+    // or none.
+    const auto& [literal, if_true] = known->second;
     const auto holds = [&](int64_t value) {
       const double at = static_cast<double>(value) + static_cast<double>(difference.constant);
-      return !Intersection(reach, {{at, at}}).empty();
+      return *Holds(comparison, at, at);
     };
-    Scalar result = OfPredicate({Never(), Never()});
-    auto& of = std::get<Predicate>(result.symbol);
-    for (const auto& [cubes, value] :
-         {std::pair(&predicate.yes, if_true), std::pair(&predicate.no, int64_t{0})}) {
-      Cubes& to = holds(value) ? of.yes : of.no;
-      to.insert(to.end(), cubes->begin(), cubes->end());
-    }
     if (holds(if_true) == holds(0)) return Constant(holds(0) ? 1 : 0, /*boolean=*/true);
+    Scalar result = OfLiteral(holds(if_true) ? literal : !literal);
     if (left.possible) {
       result.possible = holds(if_true) ? left.possible
                                        : std::make_shared<const std::pair<Column, Column>>(
@@ -332,19 +328,23 @@ Scalar Scalars::Compared(std::string_view comparison, const Scalar& left, const 
     }
     return result;
   }
-  if (Intersection(reach, within).empty()) return OfPredicate({Never(), Always()});
-  if (Intersection(Complement(reach), within).empty()) return OfPredicate({Always(), Never()});
-  return OfPredicate(Within(difference, reach));
-}
-
-// A comparison of numbers that are no integers: the sign of their difference is an atom.
-Scalar Scalars::Sign(std::string_view comparison, const Scalar& left, const Scalar& right) {
-  const bool swapped = TextOf(right.symbol) < TextOf(left.symbol);
-  const Scalar sign =
-      MadeOf("sign of difference", swapped ? std::vector{right, left} : std::vector{left, right},
-             /*boolean=*/false);
-  const Reach reach = ReachOf(comparison);
-  return OfPredicate(Within(std::get<Linear>(sign.symbol), swapped ? Negated(reach) : reach));
+  const auto constant = static_cast<double>(difference.constant);
+  const bool number = difference.form.empty();
+  const auto decided = Holds(comparison, number ? constant : left.low - right.high,
+                             number ? constant : left.high - right.low);
+  if (decided) return OfLiteral({kTrueAtom, *decided});
+  comparison.most = Sum({{}, comparison.most}, 1, {{}, difference.constant}, -1).constant;
+  if (difference.form[0].second < 0) {  // So that a - b and b - a are one form.
+    for (auto& [atom, factor] : difference.form) factor = Minus(factor);
+    // -x is at most m where x is not at most -m - 1, or ~m.
+    comparison.most = comparison.equal ? Minus(comparison.most) : ~comparison.most;
+    if (!comparison.equal) comparison.negated = !comparison.negated;
+  }
+  const std::string key = fmt::format("{} {} {}", TextOf(difference.form),
+                                      comparison.equal ? "is" : "at most", comparison.most);
+  const int atom = Atom(key, DepthOf(difference));
+  statements_.try_emplace(atom, difference.form, comparison.equal, comparison.most);
+  return OfLiteral({atom, !comparison.negated});
 }
 
 Scalar Scalars::Extended(const Scalar& boolean, int64_t if_true) {

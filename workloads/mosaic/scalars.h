@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "workloads/mosaic/conditions.h"
@@ -46,7 +47,7 @@ class Column {
 };
 
 struct Scalar {
-  Symbol symbol;
+  std::variant<Linear, Literal> symbol;  // of an integer, of a boolean
   std::shared_ptr<const Column> exact = nullptr;  // null: something of it is data
   double low = -kInfinity, high = kInfinity;
   // The points at which a boolean can be true, and at which it can be false. Null: all of them.
@@ -57,9 +58,6 @@ struct Scalar {
   // At which points a boolean can be true, and at which false.
   std::pair<Column, Column> Outcomes(size_t points) const;
 };
-
-// Returns a scalar with the bounds that it has when one of these cubes holds.
-Scalar Refined(const Scalar& scalar, const Cubes& when);
 
 // The result of an operation of scalars at all points, from its operands; null: no rule.
 std::shared_ptr<const Column> Evaluated(const Operation& operation,
@@ -78,8 +76,8 @@ class Scalars {
   // changes it.
   int depth = 0;
 
-  // Returns how many loops are around the innermost one that changes a form.
-  int DepthOf(const Form& form) const;
+  // Returns how many loops are around the innermost one that changes an atom.
+  int DepthOf(int atom) const { return depths_[static_cast<size_t>(atom)]; }
   // A scalar that nothing is known of, other than all before.
   Scalar Unknown(bool boolean);
   // An integer between these, another in every pass of the innermost loop.
@@ -90,25 +88,37 @@ class Scalars {
   Scalar Constant(int64_t value, bool boolean) const;
   // A scalar whose values are known, made as `symbol` says.
   Scalar Known(Column exact, const Scalar& symbol) const;
-  // When a condition holds, and when it does not.
-  Predicate Condition(const Scalar& scalar) const;
+  // Returns the literal that says whether a condition holds.
+  Literal Condition(const Scalar& scalar);
+  // Returns a scalar with the bounds that it has when a literal holds.
+  Scalar Refined(const Scalar& scalar, Literal when) const;
   // The result of an operation on scalars, at so many points; an atom without a rule.
   Scalar Apply(const Operation& operation, const std::vector<Scalar>& operands, size_t points);
 
  private:
   Scalar Symbolic(const Operation& operation, const std::vector<Scalar>& operands, bool boolean);
+  Scalar Logic(const Operation& operation, const std::vector<Scalar>& operands);
   Scalar Compared(std::string_view comparison, const Scalar& left, const Scalar& right);
-  Scalar Sign(std::string_view comparison, const Scalar& left, const Scalar& right);
   Linear NumberOf(const Scalar& scalar);
   Scalar Extended(const Scalar& boolean, int64_t if_true);
   Scalar OfAtom(int atom, bool boolean) const;
   int NewAtom(int depth);
-  int DepthOf(const Symbol& symbol) const;
+  int Atom(const std::string& key, int depth);
+  int DepthOf(const std::variant<Linear, Literal>& symbol) const;
+
+  // An atom that says of an integer that it is a number, or at most that.
+  struct Statement {
+    Form form;
+    bool equal = false;
+    int64_t number = 0;
+  };
 
   std::map<std::string, int> numbers_;
-  std::vector<int> depths_;
+  std::map<int, Statement> statements_;
+  std::map<int, std::pair<Literal, Literal>> conjunctions_;  // what atoms say together
+  std::vector<int> depths_ = {0};  // of atoms, the first of which is true
   // The booleans that integers were made of, and the integers where those hold.
-  std::map<Form, std::pair<Predicate, int64_t>> booleans_;
+  std::map<Form, std::pair<Literal, int64_t>> booleans_;
 };
 
 }  // namespace tpusim::mosaic

@@ -73,7 +73,7 @@ TEST_F(Bodies, OneChainExposesAllOfItsWaits) {
   EXPECT_EQ(price.exposed_flops, price.chain_flops);
 }
 
-// As a loop over keys that is unrolled.
+// The region is a loop over keys that is unrolled.
 TEST_F(Bodies, ChainsOfOneRegionOverlap) {
   for (int n = 0; n < 4; ++n) AddAttention();
   const Price price = PriceOfBlock({});

@@ -3,13 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "configs/limit.h"
+
 namespace tpusim::mosaic {
 namespace {
 
 using ::testing::ElementsAre;
 
 const Weights kBranchWeights{0, 1, 1, 1, 1, 1};
-const Linear kLeft{{{0, 1}}, 0}, kRight{{{1, 1}}, 0};
+constexpr Literal kLeft{1, true}, kRight{2, true};
 
 Price Of(double valu) {
   Price price;
@@ -20,8 +22,8 @@ Price Of(double valu) {
 
 double Valu(const PointCosts& costs) { return costs.always().Total().valu; }
 
-// All forms are decided.
-bool None(const Form&) { return false; }
+// Says that no atom is open.
+bool None(int) { return false; }
 
 class Branches : public ::testing::Test {
  protected:
@@ -33,74 +35,79 @@ class Branches : public ::testing::Test {
 };
 
 TEST_F(Branches, WhatAlwaysHappensCountsAtEveryPoint) {
-  costs_.Charge(Of(3), all_, Always());
+  costs_.Charge(Of(3), all_, {});
   EXPECT_EQ(Valu(costs_), 12);
-  costs_.Charge(Of(3), all_, Never());
   EXPECT_EQ(Dearest(costs_), 12);
 }
 
+// Wherever in the body the two stand.
 TEST_F(Branches, OfOppositesTheDearerOneCounts) {
-  const Predicate less = Within(kLeft, ReachOf("lt"));
-  costs_.Charge(Of(3), all_, less.yes);
-  costs_.Charge(Of(5), all_, less.no);
-  EXPECT_EQ(Dearest(costs_), 4 * 5);
-}
-
-// `pl.when(i < n)` and `pl.when(n <= i)`, wherever they stand.
-TEST_F(Branches, OppositesNeedNotBeOneBranch) {
-  costs_.Charge(Of(3), all_, Within(Sum(kLeft, 1, kRight, -1), ReachOf("lt")).yes);
-  costs_.Charge(Of(1), all_, Always());
-  costs_.Charge(Of(5), all_, Within(Sum(kRight, 1, kLeft, -1), ReachOf("le")).yes);
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(1), all_, {});
+  costs_.Charge(Of(5), all_, {!kLeft});
   EXPECT_EQ(Dearest(costs_), 4 * (1 + 5));
 }
 
-TEST_F(Branches, PredicatesOnOtherNumbersHoldTogether) {
-  costs_.Charge(Of(3), all_, Within(kLeft, ReachOf("lt")).yes);
-  costs_.Charge(Of(5), all_, Within(kRight, ReachOf("lt")).yes);
+TEST_F(Branches, EqualConditionsHoldTogether) {
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(5), all_, {!kLeft});
+  costs_.Charge(Of(4), all_, {kLeft});
+  EXPECT_EQ(Dearest(costs_), 4 * 7);
+}
+
+TEST_F(Branches, OtherConditionsAreIndependent) {
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(5), all_, {kRight});
   EXPECT_EQ(Dearest(costs_), 4 * 8);
 }
 
-TEST_F(Branches, OfSeveralIntervalsOneHolds) {
-  // i == 0, i == 1, i > 1: a kernel's first, second and other steps.
-  costs_.Charge(Of(2), all_, Within(kLeft, ReachOf("eq")).yes);
-  costs_.Charge(Of(7), all_, Within(Sum(kLeft, 1, Linear{{}, -1}, 1), ReachOf("eq")).yes);
-  costs_.Charge(Of(3), all_, Within(Sum(kLeft, 1, Linear{{}, -1}, 1), ReachOf("gt")).yes);
-  costs_.Charge(Of(1), all_, Within(kLeft, ReachOf("ge")).yes);  // with any of them
-  EXPECT_EQ(Dearest(costs_), 4 * (7 + 1));
+// An inner branch, and one on the same condition elsewhere.
+TEST_F(Branches, ABranchInsideABranchNeedsBoth) {
+  costs_.Charge(Of(9), all_, {kLeft, kRight});
+  costs_.Charge(Of(4), all_, {!kRight});
+  costs_.Charge(Of(6), all_, {!kLeft});
+  EXPECT_EQ(Dearest(costs_), 4 * (6 + 4));
 }
 
 TEST_F(Branches, EveryPointGoesItsDearestWay) {
   const Points some = sets_.Some(all_, {0, 1});
-  const Predicate less = Within(kLeft, ReachOf("lt"));
-  costs_.Charge(Of(3), all_, less.yes);
-  costs_.Charge(Of(5), some, less.no);
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(5), some, {!kLeft});
   EXPECT_EQ(Dearest(costs_), 2 * 5 + 2 * 3);
 }
 
-TEST_F(Branches, OpenFormsAreLeft) {
-  const Predicate less = Within(kLeft, ReachOf("lt"));
-  costs_.Charge(Of(3), all_, less.yes);
-  costs_.Charge(Of(5), all_, less.no);
-  const auto is_open = [](const Form& form) { return form == kLeft.form; };
+TEST_F(Branches, OpenConditionsAreLeft) {
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(5), all_, {!kLeft});
+  costs_.Charge(Of(7), all_, {!kLeft, kRight});
+  const auto is_open = [](int atom) { return atom == kLeft.atom; };
   const PointCosts left = costs_.Decided(is_open, sets_);
   EXPECT_EQ(Valu(left), 0);
-  EXPECT_EQ(Dearest(left), 4 * 5);
+  EXPECT_EQ(Dearest(left), 4 * (5 + 7));
+}
+
+// The last of too many conditions that depend on each other are taken to hold and not to hold.
+TEST_F(Branches, TooManyConditionsAllCount) {
+  const LimitScope scope({{"mosaic.predicates", 1}});
+  costs_.Charge(Of(3), all_, {kLeft, kRight});
+  costs_.Charge(Of(5), all_, {kLeft, !kRight});
+  costs_.Charge(Of(1), all_, {!kLeft});
+  EXPECT_EQ(Dearest(costs_), 4 * (3 + 5));
 }
 
 TEST_F(Branches, PassesOfALoopHappenAtTheirPoints) {
   const Points passes = sets_.Of({0, 0, 1, 2}, {0, 1, 2, 3});
   PointCosts once(kBranchWeights);
-  once.Charge(Of(1), passes, Always());
-  once.Charge(Of(2), passes, Within(kLeft, ReachOf("lt")).yes);
+  once.Charge(Of(1), passes, {});
+  once.Charge(Of(2), passes, {kLeft});
   const PointCosts all = once.Gathered(all_, {0, 0, 1, 2}, sets_);
   EXPECT_EQ(Valu(all), 4);
   EXPECT_EQ(Dearest(all), 4 + 2 * 4);
 }
 
 TEST_F(Branches, LinearChangesKeepConditions) {
-  const Predicate less = Within(kLeft, ReachOf("lt"));
-  costs_.Charge(Of(3), all_, less.yes);
-  costs_.Charge(Of(5), all_, less.no);
+  costs_.Charge(Of(3), all_, {kLeft});
+  costs_.Charge(Of(5), all_, {!kLeft});
   const PointCosts twice = costs_.Mapped([](const Price& price) { return price.TimesOf(2); });
   EXPECT_EQ(Dearest(twice), 2 * 4 * 5);
   PointCosts sum(kBranchWeights);

@@ -3,37 +3,46 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace tpusim::mosaic {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
-const Linear kI{{{0, 1}}, 0}, kN{{{1, 1}}, 0};
+constexpr Literal kTrue, kFalse{kTrueAtom, false}, kA{1, true}, kB{2, true};
 
-TEST(Conditions, OppositesAreStatementsAboutOneForm) {
-  const Predicate less = Within(Sum(kI, 1, kN, -1), ReachOf("lt"));     // i < n
-  const Predicate no_more = Within(Sum(kN, 1, kI, -1), ReachOf("le"));  // n <= i
-  EXPECT_EQ(less.yes, no_more.no);
-  EXPECT_EQ(less.no, no_more.yes);
-  EXPECT_THAT(Both(less.yes, no_more.yes), IsEmpty());
+TEST(Conditions, SumsDropWhatCancels) {
+  const Linear i{{{1, 1}}, 4}, n{{{2, 3}}, 1};
+  const Linear sum = Sum(i, 2, n, -1);
+  EXPECT_THAT(sum.form, ElementsAre(Pair(1, 2), Pair(2, -3)));
+  EXPECT_EQ(sum.constant, 7);
+  EXPECT_THAT(Sum(i, 1, i, -1).form, IsEmpty());
 }
 
-TEST(Conditions, ConstantsAreDecided) {
-  const Linear one{{}, 1};
-  EXPECT_TRUE(IsAlways(Within(one, ReachOf("gt")).yes));
-  EXPECT_TRUE(IsAlways(Within(one, ReachOf("eq")).no));
-  // i + 1 is more than i.
-  EXPECT_TRUE(IsAlways(Within(Sum(Sum(kI, 1, one, 1), 1, kI, -1), ReachOf("gt")).yes));
+TEST(Conditions, WhatHappensOnBothSidesOfAnAtomNeverHappens) {
+  const When when = Both(*Both({}, kB), kA).value();
+  EXPECT_THAT(when, ElementsAre(kA, kB));
+  EXPECT_EQ(Both(when, kA), when);
+  EXPECT_EQ(Both(when, !kB), std::nullopt);
+  EXPECT_EQ(Both(when, kTrue), when);
+  EXPECT_EQ(Both(when, kFalse), std::nullopt);
 }
 
-TEST(Conditions, CubesOfACombinationExcludeEachOther) {
-  const Predicate a = Within(kI, ReachOf("gt")), b = Within(kN, ReachOf("gt"));
-  const Predicate either = *Combined("or", a, b);
-  ASSERT_EQ(either.yes.size(), 2);
-  EXPECT_THAT(Both({either.yes[0]}, {either.yes[1]}), IsEmpty());
-  EXPECT_THAT(Both(either.yes, either.no), IsEmpty());
-  const Predicate differ = *Combined("xor", a, a);
-  EXPECT_THAT(differ.yes, IsEmpty());
+TEST(Conditions, LogicOfOneAtomAndOfConstantsIsDecided) {
+  EXPECT_EQ(And(kA, kA), kA);
+  EXPECT_EQ(And(kA, !kA), kFalse);
+  EXPECT_EQ(And(kTrue, kA), kA);
+  EXPECT_EQ(And(kA, kFalse), kFalse);
+  EXPECT_EQ(And(kFalse, kTrue), kFalse);
+  EXPECT_EQ(And(kA, kB), std::nullopt);
+  EXPECT_EQ(Xor(kA, !kA), kTrue);
+  EXPECT_EQ(Xor(kA, kA), kFalse);
+  EXPECT_EQ(Xor(kA, kTrue), !kA);
+  EXPECT_EQ(Xor(kFalse, !kA), !kA);
+  EXPECT_EQ(Xor(kA, kB), std::nullopt);
 }
 
 }  // namespace

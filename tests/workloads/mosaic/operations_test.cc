@@ -40,7 +40,7 @@ TEST_F(Operations, RegistersAreTilesOfTheLastTwoDimensions) {
   EXPECT_EQ(RegistersOf(*Scalar("f32"), vpu), 1);
 }
 
-// The same rows as those of fused kernels (layout_cost_test.cc).
+// Rows are those of fused kernels (layout_cost_test.cc).
 TEST_F(Operations, FunctionsCostTheirRows) {
   const configs::Instructions& rows = *V5e().instructions;
   const Stage sine = Elementwise("math.sin");

@@ -51,8 +51,8 @@ TEST(Price, GridBranchesAndBlocks) {
   EXPECT_EQ(ProductText(cost), "m: 128 k: 128 n: 256 number_format: \"bf16\" count: 64");
 }
 
-// By registers: the sum is 64 of 128 x 256 in f32, at every eighth point it is exponentiated and
-// packed.
+// Registers are counted: the sum is 64 of 128 x 256 in f32; at every eighth point it is
+// exponentiated and packed.
 TEST(Price, OperationsCostTheirRows) {
   const auto module = ReadBytecode(BodyBytes("matmul")).value();
   const Call call = CallOf({{{512, 1024}, 2}, {{1024, 512}, 2}}, {{{512, 512}, 2}});
