@@ -6,22 +6,22 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/search/limits.h"
 #include "workloads/search/statements.h"
 
 namespace tpusim::search {
 namespace {
 
-// Conflicts of a choice that are resolved by constraints: n of them in 2^n ways. Others, which have
-// fewer bytes, are left to propagation.
-constexpr size_t kMostConflicts = 3;
-
 // Every way: by propagation, and every combination of constraints.
 std::vector<std::vector<ConflictResolution>> Resolutions(const Space& space,
-                                              const std::vector<AxisSet>& axes) {
+                                                         const std::vector<AxisSet>& axes) {
   std::vector<std::vector<ConflictResolution>> all = {{}};
   std::vector<size_t> active = space.Conflicts(axes);
+  if (const int64_t beyond = std::ssize(active) - limits::kConflicts.most(); beyond > 0) {
+    limits::kConflicts.Reached(beyond);
+    active.resize(active.size() - static_cast<size_t>(beyond));
+  }
   if (active.empty()) return all;
-  active.resize(std::min(active.size(), kMostConflicts));
   for (uint32_t bits = 0; bits < 1U << active.size(); ++bits) {
     std::vector<ConflictResolution> resolution(space.conflicts().size(),
                                                ConflictResolution::kByPropagation);

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 
+#include "workloads/search/limits.h"
 #include "workloads/sharding/stated/stated_shardings.h"
 
 namespace tpusim::search {
@@ -14,9 +18,6 @@ namespace {
 using remat::NameUse;
 using remat::Policy;
 using remat::StatedPolicy;
-
-// Each is a module of its own.
-constexpr size_t kMostCombinations = 32;
 
 StatedPolicy Stated(const std::string& name, Policy policy) {
   return {name, policy, fmt::format("{}={}", name, remat::ToString(policy))};
@@ -38,10 +39,25 @@ std::vector<std::vector<StatedPolicy>> Combinations(const std::vector<NameUse>& 
   return all;
 }
 
-size_t Power(size_t base, size_t exponent) {
-  size_t power = 1;
-  for (size_t i = 0; i < exponent && power <= kMostCombinations; ++i) power *= base;
+// Returns base^exponent, or the largest number if that is larger.
+int64_t Power(int64_t base, size_t exponent) {
+  int64_t power = 1;
+  for (size_t i = 0; i < exponent; ++i) {
+    if (__builtin_mul_overflow(power, base, &power)) return std::numeric_limits<int64_t>::max();
+  }
   return power;
+}
+
+// The empty combination and those that save the names with the fewest bytes, one more each time.
+std::vector<std::vector<StatedPolicy>> Widened(std::vector<NameUse> names, int64_t most) {
+  std::ranges::stable_sort(names, {}, &NameUse::bytes);
+  std::vector<std::vector<StatedPolicy>> all = {{}};
+  for (const NameUse& name : names) {
+    if (std::ssize(all) == most) break;
+    all.push_back(all.back());
+    all.back().push_back(Stated(name.name, Policy::kSaved));
+  }
+  return all;
 }
 
 }  // namespace
@@ -54,18 +70,13 @@ std::vector<std::vector<StatedPolicy>> PoliciesToTry(std::vector<NameUse> names,
              return sharding::NameFits(policy.name, use.name);
            });
   });
-  if (Power(3, names.size()) <= kMostCombinations) {
-    return Combinations(names, {Policy::kSaved, Policy::kOffloaded});
-  }
-  if (Power(2, names.size()) <= kMostCombinations) return Combinations(names, {Policy::kSaved});
-  std::ranges::stable_sort(names, {}, &NameUse::bytes);
-  std::vector<std::vector<StatedPolicy>> all = {{}};
-  for (const NameUse& name : names) {
-    if (all.size() == kMostCombinations) break;
-    all.push_back(all.back());
-    all.back().push_back(Stated(name.name, Policy::kSaved));
-  }
-  return all;
+  const int64_t most = limits::kPolicies.most(), all = Power(3, names.size());
+  if (all <= most) return Combinations(names, {Policy::kSaved, Policy::kOffloaded});
+  std::vector<std::vector<StatedPolicy>> some = Power(2, names.size()) <= most
+                                                    ? Combinations(names, {Policy::kSaved})
+                                                    : Widened(std::move(names), most);
+  limits::kPolicies.Reached(all - std::ssize(some));
+  return some;
 }
 
 }  // namespace tpusim::search

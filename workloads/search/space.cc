@@ -9,12 +9,10 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/search/limits.h"
 
 namespace tpusim::search {
 namespace {
-
-// Bits of `together_`.
-constexpr size_t kMostDecisions = 64;
 
 // Lists all ways to write `devices` as a product of `sizes.size()` factors, in order.
 void Factorize(int64_t devices, size_t axis, std::vector<int64_t>& sizes,
@@ -111,7 +109,7 @@ std::vector<int32_t> WithBytes(const sharding::Decisions& program,
     most_of_arguments = std::max(most_of_arguments, decision.argument_bytes);
   }
   std::vector<int32_t> decisions;
-  for (size_t d = 0; d < program.all.size() && decisions.size() < kMostDecisions; ++d) {
+  for (size_t d = 0; d < program.all.size(); ++d) {
     const sharding::Decision& decision = program.all[d];
     const bool is_fixed = std::ranges::any_of(
         fixed, [d](const StatedDim& dim) { return dim.decision == static_cast<int32_t>(d); });
@@ -133,7 +131,7 @@ std::vector<int32_t> WithBatch(const sharding::Decisions& program,
     most_values = std::max(most_values, decision.values);
   }
   std::vector<int32_t> decisions = with_bytes;
-  for (size_t d = 0; d < program.all.size() && decisions.size() < kMostDecisions; ++d) {
+  for (size_t d = 0; d < program.all.size(); ++d) {
     const auto number = static_cast<int32_t>(d);
     if (std::ranges::find(with_bytes, number) != with_bytes.end()) continue;
     if (LeaderOf(program, d, with_bytes) >= 0) continue;
@@ -142,6 +140,10 @@ std::vector<int32_t> WithBatch(const sharding::Decisions& program,
     const bool is_batch =
         any_work ? options.work[d] >= options.least_share : values > 1 && 2 * values >= most_values;
     if (is_batch) decisions.push_back(number);
+  }
+  if (const int64_t beyond = std::ssize(decisions) - limits::kDecisions.most(); beyond > 0) {
+    limits::kDecisions.Reached(beyond);
+    decisions.resize(decisions.size() - static_cast<size_t>(beyond));
   }
   std::ranges::sort(decisions);
   return decisions;
@@ -195,11 +197,11 @@ absl::StatusOr<Space> Space::Of(const sharding::Decisions& program, const SpaceO
       space.named_.push_back({static_cast<int32_t>(v), static_cast<int32_t>(d)});
     }
   }
-  if (space.decisions() > kMostDecisions) {
+  if (std::ssize(space.decisions_) + std::ssize(space.named_) > limits::kDecisions.most()) {
     return UserError(
         fmt::format("--may-constrain: {} decisions and dimensions of values are more than {}: name "
                     "fewer values",
-                    space.decisions(), kMostDecisions));
+                    space.decisions(), limits::kDecisions.most()));
   }
   std::erase_if(space.meshes_, [&](const MeshAxes& mesh) {
     std::vector<std::vector<AxisSet>> choices;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "configs/limit.h"
 #include "search_testing.h"
 #include "workloads/search/rate_bound.h"
 
@@ -73,6 +74,23 @@ TEST(BranchAndBound, FindsWhatAnExhaustiveSearchFinds) {
     EXPECT_EQ(t.waiting, 0);
   }
   EXPECT_EQ(exhaustive.tally.rates, 0);
+}
+
+// The only conflict, of b and f, is left to propagation where none may be resolved.
+TEST(BranchAndBound, ConflictsBeyondTheLimitAreCounted) {
+  const Program program = TwoProducts();
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
+  const RateBound rates(program, space);
+  BranchAndBound::Options all = Roomy();
+  all.all = true;
+  const size_t resolved = SearchAll(space, rates, all).judged;
+  const LimitScope scope({{"shard.conflicts", 0}});
+  const size_t left = SearchAll(space, rates, all).judged;
+  EXPECT_LT(left, resolved);
+  std::vector<Record> reached;
+  scope.AddTo(Records(nullptr, &reached));
+  ASSERT_EQ(reached.size(), 1);
+  EXPECT_EQ(reached[0].subject, "shard.conflicts");
 }
 
 TEST(BranchAndBound, FindsTheBestConstraintOnANamedValue) {

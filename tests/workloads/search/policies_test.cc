@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "configs/limit.h"
 
 namespace tpusim::search {
 namespace {
@@ -48,6 +51,21 @@ TEST(PoliciesToTry, OfManyTheSmallestFirst) {
       PoliciesToTry(Names({{"a", 6}, {"b", 5}, {"c", 4}, {"d", 3}, {"e", 2}, {"f", 1}}), {});
   ASSERT_THAT(all, SizeIs(7));
   EXPECT_THAT(Texts(all[2]), ElementsAre("f=saved", "e=saved"));
+}
+
+// 3^3 = 27 combinations are within 32. 3^6 = 729 are not, nor are 2^6 = 64: of six names one more
+// is saved each time, in 7 of the 729.
+TEST(PoliciesToTry, LimitsAreCounted) {
+  const LimitScope scope;
+  std::vector<Record> reached;
+  EXPECT_THAT(PoliciesToTry(Names({{"a", 1}, {"b", 2}, {"c", 3}}), {}), SizeIs(27));
+  scope.AddTo(Records(nullptr, &reached));
+  EXPECT_THAT(reached, IsEmpty());
+  PoliciesToTry(Names({{"a", 6}, {"b", 5}, {"c", 4}, {"d", 3}, {"e", 2}, {"f", 1}}), {});
+  scope.AddTo(Records(nullptr, &reached));
+  ASSERT_THAT(reached, SizeIs(1));
+  EXPECT_EQ(ToString(reached[0]),
+            "limit shard.policies of 32 reached: 722 combinations of policies left out");
 }
 
 TEST(PoliciesToTry, WhatIsStatedOrCannotBeStays) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "configs/limit.h"
 #include "search_testing.h"
 #include "workloads/search/statements.h"
 
@@ -50,6 +51,18 @@ TEST(Space, AnArgumentHasAnAxisOnce) {
   EXPECT_FALSE(space.Possible(axes));  // up has both
   axes[d] = 2;
   EXPECT_TRUE(space.Possible(axes));
+}
+
+// The program has three decisions; the first two are left.
+TEST(Space, DecisionsBeyondTheLimitAreCounted) {
+  const Program program = TwoProducts();
+  const LimitScope scope({{"shard.decisions", 2}});
+  const Space space = Space::Of(program.variants[0].decisions, OverTwoAxes()).value();
+  EXPECT_EQ(space.decisions(), 2);
+  std::vector<Record> reached;
+  scope.AddTo(Records(nullptr, &reached));
+  ASSERT_EQ(reached.size(), 1);
+  EXPECT_EQ(ToString(reached[0]), "limit shard.decisions of 2 reached: 1 decisions left out");
 }
 
 // Rows and hidden width meet in h, which is no argument.

@@ -237,13 +237,16 @@ absl::StatusOr<compiler::CompileResult> Compiled(const Source& source, const Mac
   return broken.Explained(compiled.status());
 }
 
+void PrintLimits(const LimitScope& scope, std::vector<Record> limits) {
+  scope.AddTo(Records(nullptr, &limits));
+  for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
+}
+
 void TellCompilation(const ProgramFlags& flags, const std::string& slice, double seconds,
                      const compiler::CompileResult& compiled, const LimitScope& outside) {
   if (flags.verbose) {
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", slice, seconds * 1e3));
-    std::vector<Record> limits = passes::LimitsReached(compiled.pass_runs);
-    outside.AddTo(Records(nullptr, &limits));
-    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
+    PrintLimits(outside, passes::LimitsReached(compiled.pass_runs));
   }
   if (flags.pass_timings) PrintPassRuns(compiled.pass_runs);
 }

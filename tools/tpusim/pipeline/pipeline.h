@@ -102,6 +102,9 @@ absl::StatusOr<compiler::CompileResult> Compiled(const Source& source, const Mac
                                                  compiler::NormalisedProgram program, bool reasons,
                                                  const RunStages& stages);
 
+// Prints the limits of effort that the scope counted, behind `limits`, as remarks on stderr.
+void PrintLimits(const LimitScope& scope, std::vector<Record> limits = {});
+
 // Says on stderr what --verbose and --pass-timings ask of a compilation that took so long; `outside`
 // has the limits that were reached outside of passes.
 void TellCompilation(const ProgramFlags& flags, const std::string& slice, double seconds,

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_split.h"
 #include "configs/chip_file.h"
+#include "configs/limit.h"
 #include "configs/status_macros.h"
 #include "sim/results/report/atomic_file.h"
 #include "sim/results/report/text.h"
@@ -114,6 +115,7 @@ absl::Status Shard(const ShardFlags& flags) {
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();
   std::vector<std::unique_ptr<FindProblem>> problems;
+  const LimitScope of_search;
   for (const std::string& config : configs) {
     FindOptions options = flags.find;
     options.config = config;
@@ -137,6 +139,7 @@ absl::Status Shard(const ShardFlags& flags) {
     if (!prints && flags.html.empty()) continue;  // JSON has no comparison
     ASSIGN_OR_RETURN(answer.compared, ComparedOf(*problem, answer.outcome));
   }
+  if (flags.find.program.verbose) PrintLimits(of_search);
   const auto has_step = [](const SliceAnswer& answer) {
     return answer.outcome.shortest().has_value();
   };
