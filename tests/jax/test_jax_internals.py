@@ -1,4 +1,4 @@
-"""What is private to JAX: where it stands, and what is said where it is missing."""
+"""Private names of JAX stand in `jax_internals` alone; a missing one is named."""
 
 import ast
 import pathlib

@@ -79,7 +79,7 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
   if (cost.time) message.set_picoseconds(cost.time->value());
   if (!cost.pipeline) return message;
   for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
-  for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
+  for (const CustomPipeline::BlockSpec& block : cost.pipeline->blocks) {
     tpusim::KernelBlock& m = *message.add_blocks();
     m.set_bytes(block.bytes.value());
     m.set_output(block.output);
@@ -257,7 +257,7 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   if (pipeline.grid.size() > 31) return bad("its grid has more than 31 axes");
   for (const tpusim::KernelBlock& block : kernel.blocks()) {
     if (block.bytes() < 0 || block.bytes() > kMost) return bad("a block of an impossible size");
-    CustomPipeline::Block b{Bytes(block.bytes()), block.output()};
+    CustomPipeline::BlockSpec b{Bytes(block.bytes()), block.output()};
     for (const int32_t axis : block.moves_with()) {
       if (axis < 0 || axis >= kernel.grid_size())
         return bad("a block moves with no axis of its grid");

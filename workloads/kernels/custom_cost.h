@@ -28,13 +28,13 @@ namespace tpusim::kernels {
 // The pipeline of a kernel that is written as one (a Pallas kernel with a grid): a step per point
 // of the grid.
 struct CustomPipeline {
-  struct Block {
+  struct BlockSpec {
     Bytes bytes{0};
     bool output = false;
     uint32_t moves_with = 0;  // axes of the grid, as bits
   };
   std::vector<int64_t> grid;
-  std::vector<Block> blocks;
+  std::vector<BlockSpec> blocks;
 };
 
 // [m,k] x [k,n], so often in the whole call.

@@ -119,7 +119,7 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
   const int64_t steps = kernel.Steps();
   kernel.block = BodyOf(cost, steps, chip);
   Bytes in(0), out(0);
-  for (const CustomPipeline::Block& block : pipeline.blocks) {
+  for (const CustomPipeline::BlockSpec& block : pipeline.blocks) {
     isa::Window w;
     w.kind = block.output ? isa::WindowKind::kOutput : isa::WindowKind::kInput;
     w.operand = name;

@@ -79,7 +79,7 @@ std::string Body::PlaceAround(const Operation& operation) const {
 bool Body::Spend(const Points& points) {
   spent_ += 1 + static_cast<int64_t>(points->size()) / limits::kPointsOfAnOperation;
   if (spent_ > limits::kMostOperations && status_.ok()) {
-    status_ = NoRule("its loops go on for longer than is looked at");
+    status_ = NoRule("its loops run for more points than the limit of a body allows");
   }
   return status_.ok();
 }
