@@ -87,6 +87,17 @@ absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& co
 // float32, such as a CPU, the numbers become those of a TPU.
 absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext& context);
 
+// Moves all-reduces of sums that a loop accumulates behind the loop.
+//
+// A train step that accumulates the gradients of microbatches, or the gradient of a weight that
+// every step of a scan reads, adds an all-reduced array to an element of the carry in each
+// iteration. Adding up first on each device and then once over devices is the same sum. XLA calls
+// the pass while-loop-all-reduce-code-motion. Between the all-reduce and the sum the elements may
+// be moved or converted, or written to a place among zeros (the gradient of one layer of a stack);
+// an initial value that is not zero is added behind the loop. The TPU compiler leaves
+// reduce-scatters inside, and sums that are scaled.
+absl::StatusOr<bool> SinkAllReduces(hlo::Module& module, const PassContext& context);
+
 // R(a) + R(b) is R(a + b): one all-reduce instead of two.
 //
 // The gradient of a value that is used twice is a sum of two gradients, each summed over devices.

@@ -32,6 +32,9 @@ inline constexpr Reason kNotRounded{
 inline constexpr Reason kReassociated{
     "reassociate-all-reduces.one", kChanged,
     "{subject} adds over devices what {first} and {second} added before their results were added"};
+inline constexpr Reason kSumSunk{
+    "sink-all-reduces.sunk", kChanged,
+    "{subject} adds over devices behind {loop} what it added in each iteration"};
 inline constexpr Reason kScatterWidened{"narrow-reduce-scatters.widened", kChanged,
                                         "{subject} is an all-reduce and a slice of it: {shape} is "
                                         "of integers, or has few bytes in a row"};
