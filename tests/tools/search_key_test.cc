@@ -23,6 +23,7 @@ const std::map<std::string, std::string> kValues = {
     {"kernel-cost", "flash*=12.5us"},
     {"branch", "*=1"},
     {"ragged", "*=1,2"},
+    {"routing", "zipf:1.1"},
     {"kernel-time", "compiler"},
     {"passes", "-fusion"},
     {"xla-flags", "--xla_tpu_scoped_vmem_limit_kib=1"},

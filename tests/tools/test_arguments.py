@@ -193,6 +193,7 @@ def test_plain_values_become_words():
             "d": [128.0, 64.0],  # more than all: rows
             "e": [1.0, 0],
         },
+        "routing": pathlib.PurePath("counts.json"),
         "xla_flags": "--xla_a=1",
         "device_order": range(3),
         "algorithm": "best",
@@ -216,6 +217,7 @@ def test_plain_values_become_words():
         "--ragged=c=0.5,0.000000100000000,0.25",
         "--ragged=d=128,64",
         "--ragged=e=1.0,0.0",
+        "--routing=counts.json",
         "--xla-flags=--xla_a=1",
         "--device-order=0,1,2",
         "--algorithm=best",

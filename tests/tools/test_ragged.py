@@ -183,3 +183,112 @@ def test_statement_without_effect_is_a_warning(run, option, says):
     done = run("--config", SLICE, example("psum"), *option)
     assert done.returncode == 0
     assert says in done.stderr
+
+
+@pytest.fixture
+def routed_experts(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Four devices hold two experts each: 1024 rows of each go there, are multiplied, come back."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+
+    def layer(
+        rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array
+    ) -> jax.Array:
+        begins = jnp.cumsum(sizes) - sizes
+        there = jnp.zeros((4096, 512), rows.dtype)
+        brought = jax.lax.ragged_all_to_all(
+            rows, there, begins, sizes, begins, sizes, axis_name="x"
+        )
+        done = jax.lax.ragged_dot(brought, weights, groups)
+        back = jnp.zeros_like(rows)
+        return jax.lax.ragged_all_to_all(done, back, begins, sizes, begins, sizes, axis_name="x")
+
+    mapped = jax.shard_map(
+        layer,
+        mesh=mesh,
+        in_specs=(P("x"), P("x"), P("x"), P()),
+        out_specs=P("x"),
+        check_vma=False,
+    )
+
+    def array(shape: tuple[int, ...], dtype: object, *spec: str) -> jax.ShapeDtypeStruct:
+        sharding = jax.sharding.NamedSharding(mesh, P(*spec))
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    path = tmp_path / "experts.pb"
+    tpusim.export(
+        jax.jit(mapped),
+        array((4096, 512), jnp.bfloat16, "x"),
+        array((8, 512, 512), jnp.bfloat16, "x"),
+        array((8,), jnp.int32, "x"),
+        array((4,), jnp.int32),
+        path=path,
+    )
+    return path
+
+
+def _dot(report: dict) -> dict:
+    return max(report["ops"], key=lambda op: op["flops"])
+
+
+def test_routing(run, report_of, routed_experts, tmp_path):
+    def routed(routing: str) -> dict:
+        return report_of(routed_experts, "--config", SLICE, "--routing", routing)
+
+    plain = report_of(routed_experts, "--config", SLICE)
+    # Each device gets as many rows as it sends, though it has room for those of all.
+    assert _dot(plain)["flops"] == pytest.approx(2 * 1024 * 512 * 512, rel=0.01)
+    assert any("1024 of its 4096 rows" in a for a in plain["assumptions"])
+    uniform = routed("uniform")
+    for report in (plain, uniform):
+        del report["command_line"]
+    assert uniform == plain
+
+    path = tmp_path / "counts.json"
+    path.write_text("[[100, 100, 100, 100, 100, 100, 100, 100]]")
+    even = routed(str(path))
+    assert even["step_time_ns"] == pytest.approx(plain["step_time_ns"], rel=0.01)
+    assert even["routing"]["imbalance"] == 1
+    path.write_text("[[0, 0, 0, 0, 300, 100, 0, 0]]")
+    one = routed(str(path))
+    assert one["routing"]["hot_device"] == 2
+    assert one["routing"]["imbalance"] == 4
+    assert one["routing"]["dropped_percent"] == 0
+    assert one["routing"]["balanced_step_time_ns"] == plain["step_time_ns"]
+    assert _dot(one)["flops"] == pytest.approx(4 * 2 * 1024 * 512 * 512, rel=0.01)
+    zipf = routed("zipf:1.1")
+    # Ranks 0 and 4 are on device 0.
+    shares = [rank**-1.1 for rank in range(1, 9)]
+    imbalance = 4 * (shares[0] + shares[4]) / sum(shares)
+    assert zipf["routing"]["imbalance"] == pytest.approx(imbalance)
+    assert plain["step_time_ns"] < zipf["step_time_ns"] < one["step_time_ns"]
+    summary = run(routed_experts, "--config", SLICE, "--routing", "zipf:1.1").stdout
+    assert "zipf:1.1: device 0 of its group gets 1.86 times the mean" in summary
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[1, 2, 3]]", "layer 0 has 3 counts, expected are 8"),
+        ("[[1, 1, 1, 1, 1, 1, 1, 1], [1]]", "layer 1 has 1 counts, expected are 8"),
+        ("[[1, 1, 1, -1, 1, 1, 1, 1]]", "layer 0: -1 of expert 3 is no whole number"),
+        ("[[1, 1.5, 1, 1, 1, 1, 1, 1]]", "layer 0: 1.5 of expert 1 is no whole number"),
+        ("[[0, 0]]", "layer 0 routes no row"),
+        ("{}", "is no JSON list of layers"),
+        ("[[1", "is no JSON list of layers"),
+    ],
+)
+def test_routing_files_that_are_wrong(run, routed_experts, tmp_path, text, says):
+    path = tmp_path / "counts.json"
+    path.write_text(text)
+    done = run("--config", SLICE, routed_experts, "--routing", path)
+    # A file that no program could mean is a wrong option, other experts are an error of this one.
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_routing_without_effect_is_a_warning(run):
+    done = run("--config", SLICE, example("psum"), "--routing", "zipf:1")
+    assert done.returncode == 0
+    assert "--routing zipf:1 has no effect: the program has no ragged operation" in done.stderr
+    for text in ("zipf:", "zipf:-1", "zipf:nan", "steep"):
+        assert run("--config", SLICE, example("psum"), "--routing", text).returncode == 2

@@ -30,6 +30,7 @@ namespace tpusim::tools {
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
   if (absl::IsAborted(status)) return kExitBroken;
+  if (absl::IsOutOfRange(status)) return kExitUsage;  // a value that does not fit the program
   return status.code() == absl::StatusCode::kInternal ? kExitInternalError : kExitUserError;
 }
 

@@ -101,6 +101,15 @@ struct ErrorBar {
   std::string text;       // for people, of whatever the others say
 };
 
+// The cost of experts that are asked for unequally (--routing).
+struct RoutingReport {
+  std::string routing;  // as it was given; "" = uniform
+  int64_t hot_device = 0;      // in its group
+  double imbalance = 1;        // rows of the hot device over the mean
+  double dropped_percent = 0;  // of all rows, which find no room on their device
+  Picoseconds balanced_step{0};
+};
+
 // A record of the compiler (configs/record.h) that can be read back.
 struct RecordReport {
   std::string reason, action, pass, subject, text;
@@ -136,6 +145,7 @@ struct Report {
   PathTimes critical_path{};                     // of the pod; adds up to the step
   std::vector<LinkReport> links;                 // pod; chip major
   ErrorBar error_bar;                            // of the step time
+  RoutingReport routing;
   std::vector<std::string> assumptions, warnings;
   // Records behind assumptions and warnings, and decisions that were asked for.
   std::vector<RecordReport> records;

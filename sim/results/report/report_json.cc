@@ -50,6 +50,11 @@ void Fields(auto& visit, Is<ErrorBar> auto& bar) {
   visit("text", bar.text);
 }
 
+void Fields(auto& visit, Is<RoutingReport> auto& r) {
+  visit("routing", r.routing, "hot_device", r.hot_device, "imbalance", r.imbalance,
+        "dropped_percent", r.dropped_percent, "balanced_step_time_ns", r.balanced_step);
+}
+
 void Fields(auto& visit, Is<sim::FoldingReport::FoldingStep> auto& step) {
   visit("reason", step.reason, "device_classes", step.device_classes);
 }
@@ -165,6 +170,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("tpusim_version", r.producer.version, "command_line", r.producer.command_line,
         "workload", r.workload, "config", r.config, "step_time_ns", r.step_time,
         "error_bar", r.error_bar, "bound_ns", r.bound);
+  if (visit.Has("routing", !r.routing.routing.empty())) visit("routing", r.routing);
   visit.Derived("bound_by", [&] {
     return std::string(r.critical_path == PathTimes{} ? ""
                                                       : BindingName(BindingOf(r.critical_path)));

@@ -90,6 +90,15 @@ Lines Head(const Report& r, size_t width) {
   if (const std::string exactness = ExactnessText(r); !exactness.empty()) {
     lines.push_back(Field("exactness", exactness));
   }
+  if (const RoutingReport& routed = r.routing; !routed.routing.empty()) {
+    lines.push_back(Field(
+        "routing",
+        fmt::format("{}: device {} of its group gets {:.2f} times the mean rows; balanced {}, so "
+                    "it costs {}",
+                    routed.routing, routed.hot_device, routed.imbalance,
+                    TimeText(routed.balanced_step),
+                    PercentText(Ratio(r.step_time, routed.balanced_step) - 1))));
+  }
   if (!r.error_bar.text.empty()) lines.push_back(Field("validated", r.error_bar.text));
   std::string bounds = fmt::format("compute {}, hbm {}, ici {}", TimeText(r.bound.compute),
                                    TimeText(r.bound.hbm), TimeText(r.bound.ici));

@@ -238,6 +238,13 @@ def ragged(value: Any) -> list[str]:
     return [f"{name}={_sizes(f'ragged: {name}', of)}" for name, of in found.items()]
 
 
+def routing(value: Any) -> str:
+    """Returns `--routing` of a value, how often experts are asked for; "" where it is not given."""
+    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+    expected = '"uniform", "zipf:1.1" or the path of a JSON file'
+    return text("routing", plain, expected, empty=True)
+
+
 def mesh(value: Any) -> str:
     """NAME=SIZE,... of the axes of a mesh."""
     expected = "the size of an axis, 1 or more"

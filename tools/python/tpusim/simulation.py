@@ -30,6 +30,7 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    routing: str | os.PathLike[str] = "",
     mesh: Mapping[str, int] | None = None,
     shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
@@ -69,6 +70,8 @@ def simulate(
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
+      routing: how often experts are asked for: "uniform", "zipf:1.1" or a JSON file of rows per
+        expert, a list for each layer.
       mesh: {axis: size}, as if the mesh of the program had these axes; what it says of shardings
         goes by their names.
       shardings: {argument: PartitionSpec}, as if arguments of the program were sharded so; names
@@ -169,6 +172,7 @@ def words_of(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    routing: str | os.PathLike[str] = "",
     mesh: Mapping[str, int] | None = None,
     shardings: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
@@ -193,6 +197,7 @@ def words_of(
         "--set": checks.settings(settings),
         "--branch": checks.branches(branches),
         "--ragged": checks.ragged(ragged),
+        "--routing": [checks.routing(routing)],
         "--mesh": [checks.mesh(mesh)],
         "--shard": checks.specs("shardings", shardings, "argument"),
         "--constrain": checks.specs("constraints", constraints, "value"),

@@ -26,7 +26,7 @@ const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Program", {"config",           "chip",       "larger",          "long",         "axes",
                    "trip-count",       "branch",     "kernel-cost",     "kernel-time",  "cost",
-                   "ragged",           "mesh",       "shard",           "fix",          "forbid",
+                   "ragged",           "routing",    "mesh",       "shard",           "fix",          "forbid",
                    "keep-constraints", "may-donate", "may-constrain",   "constrain",    "remat",
                    "device-order",     "donate",     "donate-argument", "keep-argument"}},
       {"Search", {"gap", "all", "seconds", "jobs", "store", "price"}},

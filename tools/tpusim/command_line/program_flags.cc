@@ -185,6 +185,12 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->check(Is(passes::ParseRaggedOverride,
                  "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
                  "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
+  app.add_option("--routing", flags.routing,
+                 "How often experts are asked for, where --ragged does not say it: all equally "
+                 "(default), by a power of their rank, or as in a JSON file of rows per expert, a "
+                 "list for each layer")
+      ->type_name("uniform|zipf:S|FILE")
+      ->check(IsTakenBy(passes::ParseRouting));
   app.add_option("--kernel-time", flags.kernel_time,
                  "Kernel times of a module that the TPU compiler wrote: simulated, or as the "
                  "compiler estimated them")
@@ -273,6 +279,7 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   options.stated.branches = Parsed(flags.branches, ParseBranch);
   options.stated.kernel_costs = Parsed(flags.kernel_costs, ParseKernelCost);
   options.stated.ragged = Parsed(flags.ragged, passes::ParseRaggedOverride);
+  options.stated.routing = passes::ParseRouting(flags.routing).value();
   if (!flags.mesh.empty()) options.mesh = *sharding::ParseStatedMesh(flags.mesh);
   options.arguments = Parsed(flags.arguments, sharding::ParseStatedConstraint);
   options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
@@ -291,12 +298,18 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 
 void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
   const auto& [overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
-               costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
-               algorithms, donate, passes, explain, verify_passes, pass_timings, quiet, verbose] =
-      flags;
+               costs, ragged, routing, mesh, arguments, constraints, remat, donated, kept,
+               device_order, algorithms, donate, passes, explain, verify_passes, pass_timings, quiet,
+               verbose] = flags;
   digest.Add(overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
              costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
              algorithms, donate, passes, verify_passes);
+  // A file counts by what is in it.
+  const absl::StatusOr<passes::Routing> routed = passes::ParseRouting(routing);
+  digest.Add(routed.ok() ? routed->exponent : -1);
+  for (const auto& layer : routed.ok() ? routed->layers : decltype(routed->layers)()) {
+    digest.Add(layer);
+  }
 }
 
 void AddTo(configs::Digest& digest, const MachineFlags& flags) {

@@ -29,6 +29,7 @@ struct ProgramFlags {
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> costs;         // --cost NAME=TIME, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
+  std::string routing = "uniform";        // --routing, checked too
   std::string mesh;                       // --mesh, checked too
   std::vector<std::string> arguments;     // --shard ARGUMENT=SHARDING, checked too
   std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too

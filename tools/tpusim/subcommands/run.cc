@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "configs/status_macros.h"
@@ -43,6 +45,29 @@ constexpr size_t kMemoryRows = 10;
 // The width where stdout is no terminal: shapes with their layouts are not cut.
 constexpr size_t kMemoryColumns = 220;
 
+// Fills in what --routing costs beside the same program where all experts get equally many rows;
+// nothing where it made no difference to any operation.
+absl::Status AddRouting(const RunFlags& flags, results::Report& report) {
+  const auto routed = std::ranges::find(report.records, "state-ragged-sizes.routed",
+                                        &results::RecordReport::reason);
+  if (routed == report.records.end()) return absl::OkStatus();
+  results::RoutingReport& routing = report.routing;
+  routing.routing = routed->subject;
+  for (const auto& [name, value] : routed->values) {
+    if (name == "hot_device") routing.hot_device = std::get<int64_t>(value);
+    if (name == "imbalance") routing.imbalance = std::get<double>(value);
+    if (name == "dropped_percent") routing.dropped_percent = std::get<double>(value);
+  }
+  ProgramFlags program = flags.program;
+  program.routing = ProgramFlags().routing;
+  program.verbose = program.pass_timings = false;
+  ASSIGN_OR_RETURN(const Prepared balanced, Prepare(flags.workload, flags.config, program,
+                                                    CompileOptionsOf(program)));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(balanced, flags.machine));
+  routing.balanced_step = simulated.report.step_time;
+  return absl::OkStatus();
+}
+
 absl::Status Run(const RunFlags& flags) {
   std::vector<OutputPath> outputs = OutputsOf(flags.trace);
   outputs.push_back({"--report", flags.report});
@@ -59,7 +84,8 @@ absl::Status Run(const RunFlags& flags) {
     PrintWarnings({warning});
   }
   progress.emplace("simulating " + prepared.name, flags.program.quiet);
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, recorded));
+  ASSIGN_OR_RETURN(Simulated simulated, Simulate(prepared, flags.machine, recorded));
+  RETURN_IF_ERROR(AddRouting(flags, simulated.report));
   progress.reset();
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,

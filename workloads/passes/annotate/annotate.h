@@ -46,7 +46,13 @@ absl::StatusOr<bool> StateBranches(hlo::Module& module, const PassContext& conte
 // among devices, the one with most rows to multiply counts for all, as the others wait for it.
 // Sizes of a ragged all-to-all are what each device sends to the members of its group.
 //
-// Errors: another number of sizes than groups; more rows than there are.
+//
+// Where --routing says how often experts are asked for, sizes follow from that (routing.h), for
+// the hot device; a ragged dot then stands behind the exchange that brings its rows. Backward
+// exchanges take as long as those whose rows they send back.
+//
+// Errors: another number of sizes than groups; more rows than there are; layers that are not those
+// of the program.
 absl::StatusOr<bool> StateRaggedSizes(hlo::Module& module, const PassContext& context);
 
 // Warns that an option, such as "--branch cond=1", fits none of `names`; `what` is what these

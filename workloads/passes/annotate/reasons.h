@@ -38,6 +38,17 @@ inline constexpr Reason kRaggedCapped{
 inline constexpr Reason kRaggedRows{
     "state-ragged-sizes.rows", kAssumed,
     "the groups of {operation} have {rows} rows on the busiest device, as stated"};
+inline constexpr Reason kRaggedBrought{
+    "state-ragged-sizes.brought", kAssumed,
+    "{subject} has {rows} of its {room} rows, as many as {exchange} brings to each device where "
+    "all get equally many (--routing)"};
+inline constexpr Reason kRouted{
+    "state-ragged-sizes.routed", kAssumed,
+    "--routing {subject}: device {hot_device} of a group gets {imbalance:.2f} times the mean rows "
+    "of {operation}, which all devices wait for; {dropped_percent:.1f} % of all rows find no room"};
+inline constexpr Reason kRoutedRows{
+    "state-ragged-sizes.routed-rows", kChanged,
+    "{subject}: {rows} rows of the hot device by --routing"};
 inline constexpr Reason kRaggedSent{
     "state-ragged-sizes.sent", kAssumed,
     "{operation} sends {rows} rows to the members of its group, as stated"};

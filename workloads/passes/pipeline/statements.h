@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::passes {
@@ -26,6 +27,20 @@ struct RaggedOverride {
 // "NAME=s0,s1,...": rows, or shares of them if one has a decimal point; or
 // "NAME=uniform". nullopt: none of these.
 std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text);
+
+// --routing: how often the experts of a mixture are asked for.
+struct Routing {
+  std::string text;     // as it was given
+  double exponent = 0;  // of zipf; 0: all equally often
+  // Rows of each expert, layer by layer; empty: by the exponent.
+  std::vector<std::vector<int64_t>> layers;
+
+  bool is_uniform() const { return layers.empty() && exponent == 0; }
+};
+
+// "uniform", "zipf:EXPONENT", or a JSON file of lists of rows per expert, one per layer. Error:
+// what is wrong, and in which layer.
+absl::StatusOr<Routing> ParseRouting(const std::string& text);
 
 struct Statements {
   // The memories that arguments come from: JAX's names per entry parameter ("device",
@@ -43,6 +58,8 @@ struct Statements {
   std::vector<std::pair<std::string, std::string>> branches;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
   std::vector<RaggedOverride> ragged;
+  // --routing of ragged operations that --ragged does not name.
+  Routing routing;
   // Over which the program is divided.
   int64_t partitions = 1;
 };

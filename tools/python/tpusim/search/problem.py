@@ -31,6 +31,7 @@ OF_COMPILER = frozenset(
         "settings",
         "branches",
         "ragged",
+        "routing",
         "constraints",
         "remat",
         "donate",
