@@ -138,8 +138,9 @@ def computed(function: Any, arguments: Any, example: Example) -> tuple[list[int]
 def tolerance_of(example: Example) -> dict[str, float]:
     """Returns what two shardings may differ by: each is off the exact result by the tolerance.
 
-    In `language_model_train_fully_sharded` JAX's own gradient of the embedding, sums of bfloat16, is
-    off that of a float32 program by 3.4 % of its largest element; two shardings differ by up to 2.7.
+    In `language_model_train_fully_sharded` JAX's own gradient of the embedding, sums of bfloat16,
+    is off that of a float32 program by 3.4 % of its largest element; two shardings differ by up to
+    2.7 %.
     """
     loosest = 2 * max(oracle.TOLERANCE[example.precision or "float32"], 1e-4)
     return {dtype: max(allowed, loosest) for dtype, allowed in oracle.TOLERANCE.items()}
