@@ -113,7 +113,7 @@ def test_found_shardings_compute_the_same(name: str, binary: str, tmp_path: path
         words = ["--emit", "executable", "--passes", oracle.EXACT_PASSES, "-o", str(module)]
         compiled(binary, file, *row["options"], *words)
         actual = oracle.run(oracle.hlo_module(module.read_bytes()), inputs)
-        oracle.check(actual, wanted, tolerance_of(example))
+        oracle.check(actual, wanted, tolerance_of(example, name))
 
 
 def computed(function: Any, arguments: Any, example: Example) -> tuple[list[int], list, list]:
@@ -135,14 +135,16 @@ def computed(function: Any, arguments: Any, example: Example) -> tuple[list[int]
     return kept, values, [np.asarray(result) for result in jax.tree.leaves(results)]
 
 
-def tolerance_of(example: Example) -> dict[str, float]:
-    """Returns what two shardings may differ by: each is off the exact result by the tolerance.
+# Programs whose reference is itself further off the exact result than the tolerance, and by how
+# many tolerances two shardings may differ. In the language model JAX's own gradient of the
+# embedding, sums of bfloat16, is off that of a float32 program by 3.4 % of its largest element.
+INEXACT_REFERENCES = {"language_model_train_fully_sharded": 2}
 
-    In `language_model_train_fully_sharded` JAX's own gradient of the embedding, sums of bfloat16,
-    is off that of a float32 program by 3.4 % of its largest element; two shardings differ by up to
-    2.7 %.
-    """
-    loosest = 2 * max(oracle.TOLERANCE[example.precision or "float32"], 1e-4)
+
+def tolerance_of(example: Example, name: str) -> dict[str, float]:
+    """Sums are in another order than in the reference, which has shardings of its own."""
+    loosest = max(oracle.TOLERANCE[example.precision or "float32"], 1e-4)
+    loosest *= INEXACT_REFERENCES.get(name, 1)
     return {dtype: max(allowed, loosest) for dtype, allowed in oracle.TOLERANCE.items()}
 
 
