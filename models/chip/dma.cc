@@ -6,6 +6,7 @@
 #include <span>
 
 #include "configs/memory.h"
+#include "configs/vector_register.h"
 #include "models/events/sim_time.h"
 
 namespace tpusim::chip {
@@ -15,7 +16,7 @@ namespace {
 double VmemCopyRate(const configs::ChipParams& params) {
   const configs::VpuParams& vpu = params.vpu;
   return static_cast<double>(params.CoresPerDevice() * std::min(vpu.load_slots, vpu.store_slots) *
-                             vpu.sublanes * vpu.lanes * 4) *
+                             configs::RegisterBytes(vpu)) *
          params.clock.value();
 }
 

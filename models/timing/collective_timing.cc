@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "configs/vector_register.h"
 #include "models/timing/kernel_timing.h"
 
 namespace tpusim::timing {
@@ -84,7 +85,7 @@ Picoseconds LocalCopy(const configs::ChipParams& chip, isa::MemorySpace space, B
   if (space == isa::MemorySpace::kVmem) {
     const configs::VpuParams& vpu = chip.vpu;
     const int64_t per_cycle = chip.CoresPerDevice() * std::min(vpu.load_slots, vpu.store_slots) *
-                              vpu.sublanes * vpu.lanes * 4;
+                              configs::RegisterBytes(vpu);
     return chip.dma.start_latency +
            TransferTime(bytes, BytesPerSecond(static_cast<double>(per_cycle) * chip.clock.value()));
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "configs/vector_register.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
@@ -13,10 +14,6 @@
 namespace tpusim::kernels {
 
 namespace {
-
-Bytes RegisterBytes(const configs::ChipParams& chip) {
-  return Bytes(chip.vpu.sublanes * chip.vpu.lanes * 4);  // number: bytes of a word
-}
 
 double FlopsOf(const CustomProduct& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
@@ -68,7 +65,7 @@ isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipP
   work.eup = stage.eup;
   work.xlu = stage.xlu;
   work.load = work.store =
-      static_cast<double>(CeilDiv(stage.spilled.value(), RegisterBytes(chip).value()));
+      static_cast<double>(CeilDiv(stage.spilled.value(), configs::RegisterBytes(chip.vpu)));
   isa::Block block = BlockOf(work, static_cast<double>(steps));
   block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
   return block;
@@ -129,8 +126,8 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
     kernel.windows.push_back(w);
     (block.output ? out : in) += block.bytes;
   }
-  kernel.block.load += CeilDiv(in.value(), RegisterBytes(chip).value());
-  kernel.block.store += CeilDiv(out.value(), RegisterBytes(chip).value());
+  kernel.block.load += CeilDiv(in.value(), configs::RegisterBytes(chip.vpu));
+  kernel.block.store += CeilDiv(out.value(), configs::RegisterBytes(chip.vpu));
   return kernel;
 }
 

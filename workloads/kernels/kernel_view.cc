@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "configs/memory.h"
+#include "configs/vector_register.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -259,15 +260,14 @@ double UnpackWork(const KernelInput& input, const target::Target& target) {
 }
 
 int64_t VectorRegisters(const target::Target& target, const Shape& shape) {
-  const configs::VpuParams& vpu = target.chip().vpu;
   if (shape.ElementCount() == 0) return 0;
   // Sub-32-bit elements are computed on in 32-bit lanes.
   Shape wide = shape;
   wide.element_type = hlo::PrimitiveType::kF32;
   // number: bits of a type
   const int64_t words = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 32);
-  // number: bytes of a word
-  return words * CeilDiv(target.PaddedSize(wide).value(), vpu.sublanes * vpu.lanes * 4);
+  return words *
+         CeilDiv(target.PaddedSize(wide).value(), configs::RegisterBytes(target.chip().vpu));
 }
 
 }  // namespace tpusim::kernels

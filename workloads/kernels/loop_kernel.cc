@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "configs/status_macros.h"
+#include "configs/vector_register.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
@@ -86,8 +87,7 @@ int64_t LoneSteps(const KernelView& view, const target::Target& target) {
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
   if (largest <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
-  // number: bytes of a word
-  const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
+  const int64_t register_bytes = configs::RegisterBytes(target.chip().vpu);
   const bool large =
       rules.lone_windows * rules.window_registers * register_bytes <= target.ScopedVmem().value();
   const int64_t registers = (large ? rules.window_registers : rules.lone_window_registers) * cores;
@@ -116,8 +116,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     largest = std::max(largest, BytesOf(input, target));
   }
 
-  // number: bytes of a word
-  const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
+  const int64_t register_bytes = configs::RegisterBytes(target.chip().vpu);
   // Windows of one register are the smallest.
   const int64_t smallest = std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes));
   std::vector<int64_t> counts = CandidateCounts(smallest, smallest);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "configs/vector_register.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
@@ -59,12 +60,10 @@ VectorWork RandomWork(const Instruction& generator, const target::Target& target
   const bool threefry = generator.attrs().rng_algorithm() == hlo::pb::RNG_THREE_FRY;
   const configs::InstructionCost& each =
       target.instructions().At(threefry ? "threefry" : "philox", "u32");
-  const configs::VpuParams& vpu = target.chip().vpu;
+  const int64_t one = configs::RegisterBytes(target.chip().vpu);
   VectorWork work;
   for (const hlo::Shape* leaf : hlo::Leaves(generator.shape())) {
-    // number: bytes of a word
-    const Bytes one(vpu.sublanes * vpu.lanes * 4);
-    work.valu += each.valu * static_cast<double>(CeilDiv(leaf->ByteSize().value(), one.value()));
+    work.valu += each.valu * static_cast<double>(CeilDiv(leaf->ByteSize().value(), one));
   }
   return work;
 }

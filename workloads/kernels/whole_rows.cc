@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "configs/vector_register.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
@@ -75,9 +76,7 @@ int64_t RowRegisters(const target::Target& target, const Instruction& reduction)
 }
 
 Bytes RowBytes(const target::Target& target, const Instruction& reduction) {
-  constexpr int64_t kElementBytes = 4;  // number: bytes of a word
-  const configs::VpuParams& vpu = target.chip().vpu;
-  return Bytes(RowRegisters(target, reduction) * vpu.sublanes * vpu.lanes * kElementBytes);
+  return Bytes(RowRegisters(target, reduction) * configs::RegisterBytes(target.chip().vpu));
 }
 
 }  // namespace tpusim::kernels

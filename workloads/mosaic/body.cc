@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "configs/vector_register.h"
 #include "workloads/mosaic/limits.h"
 
 namespace tpusim::mosaic {
@@ -40,8 +41,7 @@ void ForAll(const Block& block, const std::function<void(const Operation&)>& cal
 Body::Body(std::vector<int64_t> grid, const configs::ChipParams& chip, const Weights& weights)
     : grid_(std::move(grid)),
       chip_(chip),
-      // number: bytes of a word
-      register_bytes_(chip.vpu.registers * chip.vpu.sublanes * chip.vpu.lanes * 4),
+      register_bytes_(chip.vpu.registers * configs::RegisterBytes(chip.vpu)),
       weights_(weights) {
   int64_t points = 1;
   for (const int64_t size : grid_) {
