@@ -83,11 +83,6 @@ std::vector<Instruction*> SumsOf(const hlo::LoopCarry& carry, size_t n) {
   return reads_accumulator ? found : std::vector<Instruction*>{};
 }
 
-Instruction* Zeros(const Instruction& like) {
-  Instruction* zero = hlo::AddConstant(like.parent(), like.shape().element_type, 0);
-  return like.parent()->Add(Opcode::kBroadcast, like.shape(), {zero}, "zeros", &like);
-}
-
 // Adds up over devices behind the loop what element `n` has added up on each.
 void Sink(hlo::LoopCarry& carry, size_t n, const std::vector<Instruction*>& sums,
           const Records& records) {
@@ -107,7 +102,8 @@ void Sink(hlo::LoopCarry& carry, size_t n, const std::vector<Instruction*>& sums
   if (!IsZero(*initial)) {
     total = outside->Add(Opcode::kAdd, part->shape(), {initial, total}, "total", part);
     std::vector<hlo::LoopCarry::Element> elements = carry.elements();
-    elements[n].initial = Zeros(*initial);
+    elements[n].initial =
+        hlo::PlainOperations(*initial).Fill(type, initial->shape().dims, 0);
     carry.Rebuild(elements);
   }
   for (Instruction* read : hlo::Walk(reads)) {
