@@ -1,6 +1,8 @@
 """Sizes that are data: `--ragged`; and statements about what the program has not."""
 
+import json
 import pathlib
+import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import pytest
 import tpusim
 from jax.sharding import PartitionSpec as P
 
+from tests.conftest import BINARY
 from tests.tools.command_line import SLICE, example
 
 
@@ -284,6 +287,24 @@ def test_routing_files_that_are_wrong(run, routed_experts, tmp_path, text, says)
     # A file that no program could mean is a wrong option, other experts are an error of this one.
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_routing_and_workload_may_be_pipes(report_of, routed_experts, tmp_path):
+    path = tmp_path / "counts.json"
+    path.write_text("[[1, 1, 1, 1, 3, 1, 1, 1]]")
+    expected = report_of(routed_experts, "--config", SLICE, "--routing", str(path))
+    done = subprocess.run(
+        f"'{BINARY}' run - --config {SLICE} --json --routing <(cat '{path}') < '{routed_experts}'",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    read = json.loads(done.stdout)
+    assert read["step_time_ns"] == expected["step_time_ns"]
+    for figure in ("hot_device", "imbalance", "balanced_step_time_ns"):
+        assert read["routing"][figure] == expected["routing"][figure]
 
 
 def test_routing_without_effect_is_a_warning(run):

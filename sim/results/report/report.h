@@ -103,7 +103,7 @@ struct ErrorBar {
 
 // The cost of experts that are asked for unequally (--routing).
 struct RoutingReport {
-  std::string routing;  // as it was given; "" = uniform
+  std::string routing;         // as it was given; "" = uniform
   int64_t hot_device = 0;      // in its group
   double imbalance = 1;        // rows of the hot device over the mean
   double dropped_percent = 0;  // of all rows, which find no room on their device

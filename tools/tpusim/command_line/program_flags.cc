@@ -120,6 +120,19 @@ CLI::Validator IsTakenBy(Parse parse) {
       "");
 }
 
+// Takes a text by parsing it into `value`, once: the file that it names may be a pipe.
+template <typename Parse, typename Value>
+CLI::Validator ReadOnce(Parse parse, Value& value) {
+  return CLI::Validator(
+      [parse, &value](const std::string& text) {
+        auto parsed = parse(text);
+        if (!parsed.ok()) return Message(parsed.status());
+        value = *std::move(parsed);
+        return std::string();
+      },
+      "");
+}
+
 // Whole numbers of 64 bits: the parser alone would take the largest for any that is larger.
 CLI::Validator IsWholeFrom(int64_t least) {
   return CLI::Validator(
@@ -185,12 +198,12 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->check(Is(passes::ParseRaggedOverride,
                  "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
                  "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
-  app.add_option("--routing", flags.routing,
+  app.add_option("--routing",
                  "How often experts are asked for, where --ragged does not say it: all equally "
                  "(default), by a power of their rank, or as in a JSON file of rows per expert, a "
                  "list for each layer")
       ->type_name("uniform|zipf:S|FILE")
-      ->check(IsTakenBy(passes::ParseRouting));
+      ->check(ReadOnce(passes::ParseRouting, flags.routing));
   app.add_option("--kernel-time", flags.kernel_time,
                  "Kernel times of a module that the TPU compiler wrote: simulated, or as the "
                  "compiler estimated them")
@@ -279,7 +292,7 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   options.stated.branches = Parsed(flags.branches, ParseBranch);
   options.stated.kernel_costs = Parsed(flags.kernel_costs, ParseKernelCost);
   options.stated.ragged = Parsed(flags.ragged, passes::ParseRaggedOverride);
-  options.stated.routing = passes::ParseRouting(flags.routing).value();
+  options.stated.routing = flags.routing;
   if (!flags.mesh.empty()) options.mesh = *sharding::ParseStatedMesh(flags.mesh);
   options.arguments = Parsed(flags.arguments, sharding::ParseStatedConstraint);
   options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
@@ -304,12 +317,8 @@ void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
   digest.Add(overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
              costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
              algorithms, donate, passes, verify_passes);
-  // A file counts by what is in it.
-  const absl::StatusOr<passes::Routing> routed = passes::ParseRouting(routing);
-  digest.Add(routed.ok() ? routed->exponent : -1);
-  for (const auto& layer : routed.ok() ? routed->layers : decltype(routed->layers)()) {
-    digest.Add(layer);
-  }
+  digest.Add(routing.exponent);  // a file counts by what is in it
+  for (const std::vector<int64_t>& layer : routing.layers) digest.Add(layer);
 }
 
 void AddTo(configs::Digest& digest, const MachineFlags& flags) {

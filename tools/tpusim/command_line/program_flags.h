@@ -11,6 +11,7 @@
 #include "tools/tpusim/command_line/command.h"
 #include "workloads/compiler/compile_options.h"
 #include "workloads/cost/stated_costs.h"
+#include "workloads/passes/pipeline/statements.h"
 
 namespace tpusim::tools {
 
@@ -29,7 +30,7 @@ struct ProgramFlags {
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> costs;         // --cost NAME=TIME, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
-  std::string routing = "uniform";        // --routing, checked too
+  passes::Routing routing;                // --routing
   std::string mesh;                       // --mesh, checked too
   std::vector<std::string> arguments;     // --shard ARGUMENT=SHARDING, checked too
   std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too

@@ -255,6 +255,12 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options) {
   ASSIGN_OR_RETURN(const Source source, SourceOf(file));
+  return Prepare(source, config, flags, options);
+}
+
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const compiler::CompileOptions& options) {
   compiler::Session session;
   return Prepare(source, config, flags, options, session, Until(compiler::Stage::kStreams));
 }

@@ -116,6 +116,9 @@ void TellCompilation(const ProgramFlags& flags, const std::string& slice, double
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const compiler::CompileOptions& options);
+absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const compiler::CompileOptions& options);
 // Compiles the program of a source in a session, by the given stages; only for streams are options
 // without effect looked for.
 absl::StatusOr<Prepared> Prepare(const Source& source, const std::string& config,

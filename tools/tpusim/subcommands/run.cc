@@ -47,7 +47,7 @@ constexpr size_t kMemoryColumns = 220;
 
 // Fills in what --routing costs beside the same program where all experts get equally many rows;
 // nothing where it made no difference to any operation.
-absl::Status AddRouting(const RunFlags& flags, results::Report& report) {
+absl::Status AddRouting(const Source& source, const RunFlags& flags, results::Report& report) {
   const auto routed = std::ranges::find(report.records, "state-ragged-sizes.routed",
                                         &results::RecordReport::reason);
   if (routed == report.records.end()) return absl::OkStatus();
@@ -59,10 +59,10 @@ absl::Status AddRouting(const RunFlags& flags, results::Report& report) {
     if (name == "dropped_percent") routing.dropped_percent = std::get<double>(value);
   }
   ProgramFlags program = flags.program;
-  program.routing = ProgramFlags().routing;
+  program.routing = {};
   program.verbose = program.pass_timings = false;
-  ASSIGN_OR_RETURN(const Prepared balanced, Prepare(flags.workload, flags.config, program,
-                                                    CompileOptionsOf(program)));
+  ASSIGN_OR_RETURN(const Prepared balanced,
+                   Prepare(source, flags.config, program, CompileOptionsOf(program)));
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(balanced, flags.machine));
   routing.balanced_step = simulated.report.step_time;
   return absl::OkStatus();
@@ -75,7 +75,8 @@ absl::Status Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckFolders(flags.trace));
   std::optional<Progress> progress;
   progress.emplace("compiling " + flags.workload, flags.program.quiet);
-  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
+  ASSIGN_OR_RETURN(const Source source, SourceOf(flags.workload));
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(source, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
   progress.reset();
   ASSIGN_OR_RETURN(const Recorded recorded, RecordingOf(flags.trace, prepared));
@@ -85,7 +86,7 @@ absl::Status Run(const RunFlags& flags) {
   }
   progress.emplace("simulating " + prepared.name, flags.program.quiet);
   ASSIGN_OR_RETURN(Simulated simulated, Simulate(prepared, flags.machine, recorded));
-  RETURN_IF_ERROR(AddRouting(flags, simulated.report));
+  RETURN_IF_ERROR(AddRouting(source, flags, simulated.report));
   progress.reset();
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,

@@ -46,7 +46,6 @@ absl::StatusOr<bool> StateBranches(hlo::Module& module, const PassContext& conte
 // among devices, the one with most rows to multiply counts for all, as the others wait for it.
 // Sizes of a ragged all-to-all are what each device sends to the members of its group.
 //
-//
 // Where --routing says how often experts are asked for, sizes follow from that (routing.h), for
 // the hot device; a ragged dot then stands behind the exchange that brings its rows. Backward
 // exchanges take as long as those whose rows they send back.

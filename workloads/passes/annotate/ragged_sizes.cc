@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "configs/name_value.h"
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/loops.h"
 #include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -156,10 +157,11 @@ const Instruction* BringsRowsTo(const Instruction& dot) {
 class RoutedModule {
  public:
   RoutedModule(const hlo::Module& module, const PassContext& context)
-      : routing_(context.stated->routing), partitions_(context.stated->partitions) {
+      : routing_(context.stated->routing),
+        partitions_(context.stated->partitions),
+        calls_(module) {
     for (const hlo::Computation* computation : module.computations()) {
       for (const Instruction* i : computation->instructions()) {
-        if (i->opcode() == Opcode::kWhile) loop_of_[i->called()[0]] = i;
         if (!IsRagged(*i)) continue;
         auto& sources = sources_[i->opcode()];
         sources.emplace(hlo::Underlying(i->operand(SizesOperand(*i))), sources.size());
@@ -216,8 +218,8 @@ class RoutedModule {
     return RowsOfHotDevice(shares, devices, CeilDiv(rows, devices), rows);
   }
 
-  // Returns the share of each expert. Errors (OutOfRange, which the command line ends with as a usage
-  // error): other experts than the program's, or other layers.
+  // Returns the share of each expert. Errors (OutOfRange, which the command line ends with as a
+  // usage error): other experts than the program's, or other layers.
   absl::StatusOr<std::vector<double>> SharesOf(const Instruction& i, int64_t experts,
                                                int64_t devices) const {
     if (routing_.layers.empty()) return ZipfShares(routing_.exponent, experts, devices);
@@ -236,9 +238,8 @@ class RoutedModule {
   absl::StatusOr<std::vector<std::vector<int64_t>>> LayersOf(const Instruction& i) const {
     const auto& layers = routing_.layers;
     if (layers.size() == 1) return layers;
-    const auto loop = loop_of_.find(i.parent());
-    const std::optional<int64_t> trips =
-        loop == loop_of_.end() ? std::nullopt : hlo::TripCount(*loop->second);
+    const Instruction* loop = calls_.LoopOf(*i.parent());
+    const std::optional<int64_t> trips = loop == nullptr ? std::nullopt : hlo::TripCount(*loop);
     if (trips == static_cast<int64_t>(layers.size())) return layers;
     const auto& sources = sources_.at(i.opcode());
     if (!trips && sources.size() % layers.size() == 0) {
@@ -252,11 +253,11 @@ class RoutedModule {
 
   const Routing& routing_;
   int64_t partitions_;
+  hlo::CallGraph calls_;
   // Sources of sizes, numbered by first appearance.
   std::map<Opcode, std::map<const Instruction*, size_t>> sources_;
-  std::map<const hlo::Computation*, const Instruction*> loop_of_;  // by body
-  std::map<const Instruction*, const Instruction*> exchange_of_;   // by dot
-  std::map<int64_t, const Instruction*> exchange_of_rows_;         // by rows of dots
+  std::map<const Instruction*, const Instruction*> exchange_of_;  // by dot
+  std::map<int64_t, const Instruction*> exchange_of_rows_;        // by rows of dots
   int64_t held_ = 0;  // experts of a device; 0: no exchange brings rows to a dot
 };
 
@@ -409,9 +410,10 @@ absl::StatusOr<bool> StateRaggedSizes(hlo::Module& module, const PassContext& co
   for (const auto& [i, sizes] : routes) set(i, sizes);
   hottest.Say(routing.text, records);
   AssumeEqual(unstated, records);
-  if (!routing.is_uniform() && names.empty()) {
-    WarnOfNoEffect(records, "--routing " + routing.text, names, "no ragged operation",
-                   "ragged operations");
+  if (!routing.is_uniform() && routes.empty()) {
+    WarnOfNoEffect(records, "--routing " + routing.text, {},
+                   names.empty() ? "no ragged operation" : "no ragged operation without sizes",
+                   "");
   }
   for (size_t n = 0; n < overrides.size(); ++n) {
     if (used[n]) continue;

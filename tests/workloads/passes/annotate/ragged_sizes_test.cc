@@ -42,13 +42,15 @@ TEST(RaggedSizesTest, Syntax) {
 
 // Returns the records of a module of so many partitions, with statements as --ragged has them.
 absl::StatusOr<std::vector<Record>> Said(hlo::TestModule& m, int64_t partitions,
-                                         const std::vector<std::string>& texts = {}) {
+                                         const std::vector<std::string>& texts = {},
+                                         const Routing& routing = {}) {
   const configs::Config config = configs::LoadConfig("v5e-2x4", {}).value();
   const target::Target target(config);
   Statements stated;
   stated.partitions = partitions;
   for (const std::string& text : texts) stated.ragged.push_back(*ParseRaggedOverride(text));
   std::vector<Record> said;
+  stated.routing = routing;
   FakeCosts costs;
   PassContext context(target, costs);
   context.stated = &stated;
@@ -151,6 +153,36 @@ TEST(RaggedSizesTest, AnExchangeSendsNoMoreThanItsResultHolds) {
               ElementsAre(HasSubstr("sends 64, 16, 0, 0 rows to the members of its group")));
   ASSERT_TRUE(Said(small, 4, {"*=uniform"}).ok());
   EXPECT_EQ(hlo::RowsSent(*capped), 32);
+}
+
+// No exchange brings the rows: each device has all of them, and multiplies those of its experts.
+TEST(RaggedSizesTest, RoutingOfADotWhoseRowsAreHere) {
+  hlo::TestModule m;
+  Instruction* dot = AddRaggedDot(m, 4);
+  Routing routing;
+  routing.layers = {{1, 1, 1, 1, 4, 4, 2, 2}};  // the experts of two devices
+  ASSERT_TRUE(Said(m, 2, {}, routing).ok());
+  EXPECT_THAT(hlo::RaggedSizes(*dot), ::testing::Optional(ElementsAre(64, 64, 32, 32)));
+  hlo::TestModule two;
+  AddRaggedDot(two, 4);
+  AddRaggedDot(two, 4);
+  routing.layers = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}};
+  const auto wrong = Said(two, 2, {}, routing);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("3 layers, expected are 2"));
+}
+
+TEST(RaggedSizesTest, RoutingOfWhatIsStatedHasNoEffect) {
+  hlo::TestModule m;
+  AddRaggedDot(m, 4);
+  Routing routing;
+  routing.text = "zipf:1";
+  routing.exponent = 1;
+  const auto said = Said(m, 2, {"*=64,64,64,64"}, routing);
+  ASSERT_TRUE(said.ok());
+  EXPECT_THAT(TextsOf(*said, Action::kWarned),
+              ElementsAre("--routing zipf:1 has no effect: the program has no ragged operation "
+                          "without sizes"));
 }
 
 }  // namespace
