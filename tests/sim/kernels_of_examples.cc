@@ -25,19 +25,34 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
+// Puts the parameters of a fusion's computation, and its results, where operands and results of the
+// fusion are. Returns the computation.
+const hlo::Computation& Placed(const Instruction& fusion) {
+  hlo::Computation& inside = *fusion.called()[0];
+  for (Instruction* parameter : inside.parameters()) {
+    const auto number = static_cast<size_t>(parameter->attrs().parameter_number());
+    parameter->set_shape(fusion.operand(number)->shape());
+  }
+  const std::vector<const hlo::Shape*> leaves = hlo::Leaves(fusion.shape());
+  Instruction* root = inside.root();
+  const bool several = root->opcode() == Opcode::kTuple;
+  for (size_t n = 0; several && n < leaves.size() && n < root->operands().size(); ++n) {
+    root->operand(n)->set_shape(*leaves[n]);
+  }
+  if (!several) root->set_shape(*leaves[0]);
+  return inside;
+}
+
 // A fusion as the candidate that it was: the graph of what it computes, with operands and
 // results where they are. Nothing if fusion would not have thought of it.
 struct FormerCandidate {
-  explicit FormerCandidate(const Instruction& fusion) : graph(*fusion.called()[0]) {
+  explicit FormerCandidate(const Instruction& fusion) : graph(Placed(fusion)) {
     const Instruction& root = graph.At(graph.root);
     roots = root.opcode() == Opcode::kTuple ? graph.operands[graph.root] : std::vector{graph.root};
     for (int i = 0; i < graph.size(); ++i) {
       const Instruction& inner = graph.At(i);
-      if (inner.opcode() == Opcode::kParameter) {
-        const hlo::Shape& outside =
-            fusion.operand(static_cast<size_t>(inner.attrs().parameter_number()))->shape();
-        if (outside.IsArray()) placed.push_back({i, outside.layout});
-      } else if (graph.parts[i] > cost::Part::kFree) {
+      if (inner.opcode() == Opcode::kParameter) continue;
+      if (graph.parts[i] > cost::Part::kFree) {
         members.push_back(i);
       } else if (graph.Is(i, cost::Part::kNone) && i != graph.root) {
         possible = false;
@@ -50,14 +65,12 @@ struct FormerCandidate {
     for (size_t n = 0; possible && n < roots.size(); ++n) {
       possible = std::binary_search(members.begin(), members.end(), roots[n]) &&
                  leaves[n]->IsArray() && graph.At(roots[n]).shape().IsArray();
-      if (possible) placed.push_back({roots[n], leaves[n]->layout});
     }
     possible = possible && !cost::IsLone(graph, {members, roots});
   }
 
   const cost::KernelGraph graph;
   std::vector<int> members, roots;
-  std::vector<cost::Placed> placed;
   bool possible = true;
 };
 
@@ -110,14 +123,8 @@ KernelsCompared CompareKernels(const ChipSlices& slices, size_t first, size_t st
         const FormerCandidate former(*i);
         if (!former.possible) continue;
         ++compared.candidates;
-        const auto costs = cost::CostsOfCandidates(former.graph, target, library);
-        const cost::Candidate candidate{former.members, former.roots, former.placed};
-        const absl::StatusOr<cost::Price> price = costs->PriceOf(candidate);
-        EXPECT_TRUE(price.ok()) << name << price.status();
-        if (!price.ok()) continue;
-        EXPECT_EQ(price->time, timed.time) << name;
-        EXPECT_EQ(price->moved, timed.traffic.read + timed.traffic.written) << name;
-        EXPECT_LE(costs->BoundOf(candidate).time, timed.time) << name;
+        const auto costs = cost::CostsOfCandidates(former.graph, target);
+        EXPECT_LE(costs->BoundOf({former.members, former.roots}).time, timed.time) << name;
       }
     }
   }

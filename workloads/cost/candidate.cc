@@ -11,30 +11,11 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Returns the shape of a member or an input, as the candidate has it.
-hlo::Shape ShapeIn(const KernelGraph& graph, const Candidate& candidate, int value) {
-  hlo::Shape shape = graph.At(value).shape();
-  for (const Placed& placed : candidate.placed) {
-    if (placed.value == value) shape.layout = placed.layout;
-  }
-  return shape;
-}
-
-// Calls what `i` calls, or copies of it where `copy` is in another module.
-void CallAs(const Instruction& i, Instruction* copy, hlo::Module& module) {
-  std::vector<Computation*> called = i.called();
-  if (i.parent()->parent() != &module) {
-    for (Computation*& c : called) c = module.CloneComputation(*c);
-  }
-  copy->set_called(std::move(called));
-}
-
 class Fuser {
  public:
   Fuser(hlo::Module& module, const KernelGraph& graph, const Candidate& candidate,
         const std::string& name)
-      : module_(module),
-        graph_(graph),
+      : graph_(graph),
         candidate_(candidate),
         computation_(*module.AddComputation("fused_" + name)) {}
 
@@ -62,9 +43,8 @@ class Fuser {
     std::vector<Instruction*> operands;
     for (int operand : graph_.operands[value]) operands.push_back(Inside(operand));
     const Instruction& i = graph_.At(value);
-    Instruction* copy = computation_.Add(i.opcode(), ShapeIn(graph_, candidate_, value),
-                                         std::move(operands), i.name(), &i);
-    CallAs(i, copy, module_);
+    Instruction* copy = computation_.Add(i.opcode(), i.shape(), std::move(operands), i.name(), &i);
+    copy->set_called(i.called());
     return copy;
   }
 
@@ -78,7 +58,7 @@ class Fuser {
       inside = Clone(value);
     } else {
       const auto number = static_cast<int64_t>(fused_.inputs.size());
-      inside = computation_.AddParameter(number, ShapeIn(graph_, candidate_, value),
+      inside = computation_.AddParameter(number, graph_.At(value).shape(),
                                          "param_" + std::to_string(number));
       fused_.inputs.push_back(value);
     }
@@ -86,7 +66,6 @@ class Fuser {
     return inside;
   }
 
-  hlo::Module& module_;
   const KernelGraph& graph_;
   const Candidate& candidate_;
   Computation& computation_;
@@ -112,40 +91,6 @@ bool IsLone(const KernelGraph& graph, const Candidate& candidate) {
   const std::vector<int>& operands = graph.operands[candidate.members[0]];
   return std::none_of(operands.begin(), operands.end(),
                       [&](int o) { return graph.Is(o, Part::kFree); });
-}
-
-std::unique_ptr<hlo::Module> Isolate(const KernelGraph& graph, const Candidate& candidate) {
-  auto module = std::make_unique<hlo::Module>("candidate");
-  Computation* computation = module->AddComputation("candidate");
-  module->set_entry(computation);
-  std::unordered_map<int, Instruction*> parameters;  // looked up, never iterated
-  const auto operands = [&](const std::vector<int>& values) {
-    std::vector<Instruction*> made;
-    for (int value : values) {
-      Instruction*& parameter = parameters[value];
-      if (parameter == nullptr) {
-        const auto number = static_cast<int64_t>(parameters.size()) - 1;
-        parameter = computation->AddParameter(number, ShapeIn(graph, candidate, value), "operand");
-      }
-      made.push_back(parameter);
-    }
-    return made;
-  };
-  Instruction* kernel = nullptr;
-  if (IsLone(graph, candidate)) {
-    const int value = candidate.members[0];
-    const Instruction& i = graph.At(value);
-    kernel = computation->Add(i.opcode(), ShapeIn(graph, candidate, value),
-                              operands(graph.operands[value]), "", &i);
-    CallAs(i, kernel, *module);
-  } else {
-    const Fused fused = Fuse(*module, graph, candidate, "candidate");
-    kernel = computation->Add(Opcode::kFusion, fused.shape, operands(fused.inputs));
-    kernel->mutable_attrs().set_fusion_kind(fused.kind);
-    kernel->set_called({fused.computation});
-  }
-  computation->set_root(kernel);
-  return module;
 }
 
 }  // namespace tpusim::cost

@@ -1,14 +1,11 @@
 // Kernels that could be made: what a pass thinks over before it changes the program.
 //
 // A candidate is a set of instructions of a graph that one kernel would compute, with those
-// whose results it would store. An array that it makes or reads may lie otherwise than its
-// instruction says: in another order of dimensions, in another memory. The program stays as
-// it is until the pass has decided.
+// whose results it would store. The program stays as it is until the pass has decided.
 //
-// A price is the time of the kernel that would be emitted: the candidate is fused, apart from
-// its program, and what the lowering would build of that is timed. A bound is the fast path,
-// a few additions per instruction, and never above the price. Passes that look at thousands
-// of candidates compare bounds.
+// Fusion compares lower bounds of the times of candidates, which take a few additions per
+// instruction. Exact times (each candidate fused in a module of its own, lowered and timed) were
+// asked for where bounds were nearly equal, and changed no step for the better.
 #ifndef TPUSIM_WORKLOADS_COST_CANDIDATE_H_
 #define TPUSIM_WORKLOADS_COST_CANDIDATE_H_
 
@@ -81,16 +78,9 @@ class KernelInputs {
   std::vector<int> inputs_;
 };
 
-// An array, a member's or an input, that lies otherwise than its instruction says.
-struct Placed {
-  int value;
-  hlo::Layout layout;
-};
-
 struct Candidate {
   std::span<const int> members;  // ascending: operands first
   std::span<const int> roots;    // ascending, members all of them; what others read
-  std::span<const Placed> placed = {};
 };
 
 // The time of a kernel alone on its chip, and the bytes that it reads and writes in HBM.
@@ -117,15 +107,13 @@ class CandidateCosts {
 
   // Whether there is a rule for what it costs inside a fusion.
   virtual bool HasRule(int instruction) const = 0;
+  // A time that the candidate's kernel does not fall below, and the bytes that it moves.
   virtual Price BoundOf(const Candidate& candidate) = 0;
-  // Error: no kernel can be built of it.
-  virtual absl::StatusOr<Price> PriceOf(const Candidate& candidate) = 0;
 };
 
-// Returns the costs on the chip. Graph, target and kernels must live as long.
+// Returns the costs on the chip. Graph and target must live as long.
 std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
-                                                  const target::Target& target,
-                                                  kernels::KernelLibrary& kernels);
+                                                  const target::Target& target);
 
 // A copy of an array from one layout to another.
 absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to,
@@ -147,9 +135,6 @@ Fused Fuse(hlo::Module& module, const KernelGraph& graph, const Candidate& candi
            const std::string& name);
 // Whether the candidate is one instruction as it is: nothing is fused to it.
 bool IsLone(const KernelGraph& graph, const Candidate& candidate);
-// The kernel of a candidate as the root of a module of its own, on parameters.
-std::unique_ptr<hlo::Module> Isolate(const KernelGraph& graph, const Candidate& candidate);
-
 }  // namespace tpusim::cost
 
 #endif  // TPUSIM_WORKLOADS_COST_CANDIDATE_H_

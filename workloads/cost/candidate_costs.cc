@@ -1,4 +1,4 @@
-// Bounds and prices of candidates on a chip.
+// Bounds of candidates on a chip.
 //
 // A bound is where the tile search starts from: the launch, and the longer of all vector and
 // matrix work and all bytes from and to HBM, every array moved and everything computed once.
@@ -28,22 +28,18 @@ using hlo::Opcode;
 
 class ChipCandidateCosts : public CandidateCosts {
  public:
-  ChipCandidateCosts(const KernelGraph& graph, const target::Target& target,
-                     kernels::KernelLibrary& kernels);
+  ChipCandidateCosts(const KernelGraph& graph, const target::Target& target);
 
   bool HasRule(int instruction) const override { return has_rule_[instruction] != 0; }
   Price BoundOf(const Candidate& candidate) override;
-  absl::StatusOr<Price> PriceOf(const Candidate& candidate) override;
 
  private:
   int Storage(int value) const;
   void FindShares(const Candidate& candidate);
   void MarkWayIn(std::span<const int> members, int product);
-  Price BoundOfPlaced(const Candidate& candidate);
 
   const KernelGraph& graph_;
   const target::Target& target_;
-  kernels::KernelLibrary& kernels_;
   std::vector<char> has_rule_;
   std::vector<kernels::VectorWork> work_;
   std::vector<Bytes> bytes_;             // of the whole array
@@ -60,9 +56,8 @@ class ChipCandidateCosts : public CandidateCosts {
   isa::Kernel kernel_;
 };
 
-ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::Target& target,
-                                       kernels::KernelLibrary& kernels)
-    : graph_(graph), target_(target), kernels_(kernels), reads_(graph) {
+ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::Target& target)
+    : graph_(graph), target_(target), reads_(graph) {
   const size_t n = graph.instructions.size();
   has_rule_.resize(n, 0);
   work_.resize(n);
@@ -136,7 +131,6 @@ void ChipCandidateCosts::MarkWayIn(std::span<const int> members, int product) {
 }
 
 Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
-  if (!candidate.placed.empty()) return BoundOfPlaced(candidate);
   const std::span<const int> members = candidate.members, roots = candidate.roots;
   const std::vector<int>& inputs = reads_.Of(members);
   kernel_.windows.clear();
@@ -215,29 +209,6 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
   return {time, traffic.read + traffic.written};
 }
 
-// Returns the bound of the candidate by itself, in which arrays lie as it has them.
-Price ChipCandidateCosts::BoundOfPlaced(const Candidate& candidate) {
-  const std::unique_ptr<hlo::Module> module = Isolate(graph_, candidate);
-  const Instruction& kernel = *module->entry()->root();
-  const bool fused = kernel.opcode() == Opcode::kFusion;
-  const KernelGraph graph(fused ? *kernel.called()[0] : *module->entry());
-  std::vector<int> members, roots = {graph.root};
-  for (int i = 0; i < graph.size(); ++i) {
-    if (!graph.Is(i, Part::kNone) && !graph.Is(i, Part::kFree)) members.push_back(i);
-  }
-  if (graph.At(graph.root).opcode() == Opcode::kTuple) roots = graph.operands[graph.root];
-  return ChipCandidateCosts(graph, target_, kernels_).BoundOf({members, roots});
-}
-
-absl::StatusOr<Price> PriceOfKernel(const Instruction& kernel, kernels::KernelLibrary& kernels) {
-  ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels.CostOf(kernel));
-  return Price{cost.time, cost.moved()};
-}
-
-absl::StatusOr<Price> ChipCandidateCosts::PriceOf(const Candidate& candidate) {
-  return PriceOfKernel(*Isolate(graph_, candidate)->entry()->root(), kernels_);
-}
-
 }  // namespace
 
 absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to,
@@ -246,13 +217,14 @@ absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to,
   hlo::Computation* computation = module.AddComputation("copy");
   module.set_entry(computation);
   Instruction* array = computation->AddParameter(0, from, "array");
-  return PriceOfKernel(*computation->Add(Opcode::kCopy, to, {array}), kernels);
+  ASSIGN_OR_RETURN(const kernels::KernelCost cost,
+                   kernels.CostOf(*computation->Add(Opcode::kCopy, to, {array})));
+  return Price{cost.time, cost.moved()};
 }
 
 std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
-                                                  const target::Target& target,
-                                                  kernels::KernelLibrary& kernels) {
-  return std::make_unique<ChipCandidateCosts>(graph, target, kernels);
+                                                  const target::Target& target) {
+  return std::make_unique<ChipCandidateCosts>(graph, target);
 }
 
 }  // namespace tpusim::cost

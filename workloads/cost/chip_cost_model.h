@@ -55,7 +55,7 @@ class ChipCostModel : public CostModel {
     return kernels_->PlaceableOf(kernel, space);
   }
   std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override {
-    return CostsOfCandidates(graph, target_, *kernels_);
+    return CostsOfCandidates(graph, target_);
   }
   const ArrayCosts& arrays() override { return arrays_; }
   absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {

@@ -44,12 +44,6 @@ class StatedCosts::Candidates : public CandidateCosts {
     if (const StatedCost* stated = Find(candidate)) bound.time = stated->latency + stated->time;
     return bound;
   }
-  absl::StatusOr<Price> PriceOf(const Candidate& candidate) override {
-    const StatedCost* stated = Find(candidate);
-    absl::StatusOr<Price> price = model_->PriceOf(candidate);
-    if (stated == nullptr) return price;
-    return Price{stated->latency + stated->time, price.ok() ? price->moved : Bytes(0)};
-  }
 
  private:
   const StatedCost* Find(const Candidate& candidate) {

@@ -62,7 +62,8 @@ struct FakeCosts : cost::CostModel {
   int64_t members_priced = 0;  // of all candidates whose times are stated
   std::unique_ptr<cost::CandidateCosts> CandidatesOf(const cost::KernelGraph& graph) override {
     if (candidate) return std::make_unique<StatedCandidates>(graph, *this);
-    return cost::CostsOfCandidates(graph, *machine, Library());
+    TPUSIM_CHECK(machine != nullptr, "the costs are not stated, and there is no machine");
+    return cost::CostsOfCandidates(graph, *machine);
   }
   const cost::ArrayCosts& arrays() override {
     TPUSIM_CHECK(machine != nullptr, "the costs of arrays are those of a machine");
@@ -99,9 +100,6 @@ struct FakeCosts : cost::CostModel {
         names += (names.empty() ? "" : " + ") + graph_.At(m).name();
       }
       return {Picoseconds(costs_.candidate(names)), Bytes(0)};
-    }
-    absl::StatusOr<cost::Price> PriceOf(const cost::Candidate& candidate) override {
-      return BoundOf(candidate);
     }
 
    private:
