@@ -16,7 +16,7 @@
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/io/import.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::testing {

@@ -33,7 +33,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tiling/kernels.h"
 
 namespace tpusim::validation {
 namespace {

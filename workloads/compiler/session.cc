@@ -9,14 +9,14 @@
 #include "workloads/compiler/reasons.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/transforms/expand_composites.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/op_places.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/decisions/decisions.h"
-#include "workloads/sharding/text/decode.h"
 #include "workloads/sharding/propagation/propagate.h"
+#include "workloads/sharding/text/decode.h"
 #include "workloads/spmd/partition.h"
 
 namespace tpusim::compiler {

@@ -12,7 +12,7 @@
 #include "configs/config.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/cost/chip_cost_model.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::compiler {

@@ -9,7 +9,7 @@
 #include "configs/status_macros.h"
 #include "workloads/compiler/stages.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 
 namespace tpusim::compiler {
 namespace {

@@ -3,8 +3,8 @@
 #include "configs/memory.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/cost/cost_model.h"
-#include "workloads/kernels/kernel_view.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/kernel_view.h"
 
 namespace tpusim::cost {
 

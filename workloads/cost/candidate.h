@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::cost {

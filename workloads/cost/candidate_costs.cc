@@ -14,11 +14,11 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/cost/candidate.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernel_view.h"
-#include "workloads/kernels/needed_share.h"
-#include "workloads/kernels/product.h"
-#include "workloads/kernels/vector_cost.h"
-#include "workloads/kernels/whole_rows.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/kernel_view.h"
+#include "workloads/kernels/view/needed_share.h"
+#include "workloads/kernels/view/product.h"
+#include "workloads/kernels/view/whole_rows.h"
 
 namespace tpusim::cost {
 namespace {

@@ -10,7 +10,7 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
 
 namespace tpusim::cost {
 namespace {

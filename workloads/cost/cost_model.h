@@ -26,7 +26,7 @@
 #include "workloads/cost/candidate.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/hlo/ir/shape.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::cost {

@@ -10,7 +10,7 @@
 #include "models/timing/memory_bytes.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/view/kernel_view.h"
 
 namespace tpusim::cost {
 namespace {

@@ -6,8 +6,8 @@
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernel_view.h"
-#include "workloads/kernels/product.h"
+#include "workloads/kernels/view/kernel_view.h"
+#include "workloads/kernels/view/product.h"
 
 namespace tpusim::lowering {
 

@@ -8,7 +8,7 @@
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/lowering/carried.h"
 
 namespace tpusim::lowering {

@@ -23,7 +23,7 @@
 #include "models/isa/program.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 #include "workloads/lowering/collective_library.h"
 #include "workloads/target/target.h"
 

@@ -11,9 +11,9 @@
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/product.h"
-#include "workloads/kernels/stated_windows.h"
+#include "workloads/kernels/opaque/custom_cost.h"
+#include "workloads/kernels/tiling/stated_windows.h"
+#include "workloads/kernels/view/product.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -22,10 +22,11 @@ class AttributeTable {
   AttributeTable(const std::vector<std::string_view>& strings, Module* module, Damage* damage)
       : strings_(strings), module_(module), damage_(damage) {}
 
-  // `encodings` are one after another, as `offsets` says how long each is and in what form.
+  // Reads encodings that lie one after another; `offsets` says how long each is and in what form.
   void Read(Cursor offsets, std::string_view encodings);
 
-  // Null, and damage: there is no such one, or it is none.
+  // Returns what a number names. Null, with a record in `damage`: there is no such entry, or it is
+  // of another kind.
   const Attribute* AttributeAt(uint64_t number);
   const Type* TypeAt(uint64_t number);
   std::string_view StringAt(uint64_t number);

@@ -12,8 +12,8 @@
 #include "workloads/cost/collective_decisions.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernel_view.h"
-#include "workloads/kernels/product.h"
+#include "workloads/kernels/view/kernel_view.h"
+#include "workloads/kernels/view/product.h"
 #include "workloads/search/matrix_time.h"
 #include "workloads/target/async_form.h"
 

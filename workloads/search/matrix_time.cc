@@ -4,7 +4,7 @@
 
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/product.h"
+#include "workloads/kernels/view/product.h"
 
 namespace tpusim::search {
 

@@ -1,5 +1,5 @@
 // Pallas kernels whose calls state nothing: priced by their bodies, or by their estimates.
-#include "workloads/kernels/body_cost.h"
+#include "workloads/kernels/opaque/body_cost.h"
 
 #include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include "tests/workloads/kernels/kernel_families.h"
 #include "tests/workloads/mosaic/mosaic_test_util.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 
 namespace tpusim::kernels {
 namespace {

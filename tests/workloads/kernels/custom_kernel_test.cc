@@ -11,7 +11,7 @@
 #include "tests/workloads/kernels/kernel_families.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/assumed_trips.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -114,7 +114,7 @@ TEST_F(CustomKernels, AStatedTimeIsTheTime) {
     EXPECT_LE(takes, time);
     EXPECT_GE(takes, time - Picoseconds(16));
     EXPECT_EQ(Moved(kernel), Bytes(2 * kMiB));
-    EXPECT_EQ(kernel.block.mxu.m > 0, flops > Flops(0));
+    EXPECT_EQ(kernel.block.stated_products, flops > Flops(0));
   }
 }
 

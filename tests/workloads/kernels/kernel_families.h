@@ -8,8 +8,8 @@
 #include "configs/config.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/kernels/kernels.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/tiling/kernels.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
 
 namespace tpusim::kernels {
 

@@ -18,10 +18,10 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/kernels.h"
-#include "workloads/kernels/needed_share.h"
-#include "workloads/kernels/product.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/tiling/kernels.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/needed_share.h"
+#include "workloads/kernels/view/product.h"
 
 namespace tpusim::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "tests/workloads/kernels/fused_product.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tiling/kernels.h"
 
 namespace tpusim::kernels {
 namespace {

@@ -5,8 +5,8 @@
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/kernel_view.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/kernel_view.h"
 
 namespace tpusim::kernels {
 namespace {

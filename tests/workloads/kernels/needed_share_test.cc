@@ -9,7 +9,7 @@
 
 #include "configs/config.h"
 #include "workloads/hlo/io/text_parser.h"
-#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/view/kernel_view.h"
 
 namespace tpusim::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
 
 namespace tpusim::kernels {
 namespace {

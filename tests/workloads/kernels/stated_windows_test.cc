@@ -1,5 +1,5 @@
 // Products whose grid the TPU compiler has stated.
-#include "workloads/kernels/stated_windows.h"
+#include "workloads/kernels/tiling/stated_windows.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "tests/workloads/kernels/fused_product.h"
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tiling/kernels.h"
 
 namespace tpusim::kernels {
 namespace {

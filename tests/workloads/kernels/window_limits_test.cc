@@ -9,7 +9,7 @@
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "tests/workloads/kernels/fused_product.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tiling/kernels.h"
 
 namespace tpusim::kernels {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/workloads/passes/pass_test.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tiling/kernels.h"
 
 namespace tpusim::passes {
 namespace {

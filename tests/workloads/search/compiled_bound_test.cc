@@ -8,7 +8,7 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/compiler/session.h"
 #include "workloads/hlo/io/text_parser.h"
-#include "workloads/kernels/kernel_library.h"
+#include "workloads/kernels/tiling/kernel_library.h"
 
 namespace tpusim::search {
 namespace {

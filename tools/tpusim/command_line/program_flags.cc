@@ -14,7 +14,7 @@
 #include "configs/number_text.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/pipeline/statements.h"

@@ -10,7 +10,7 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {

@@ -13,8 +13,8 @@
 #include "tools/tpusim/command_line/producer.h"
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/pipeline/pipeline.h"
-#include "workloads/kernels/body_cost.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/body_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 
 namespace tpusim::tools {
 namespace {

@@ -15,8 +15,8 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/branches.h"
-#include "workloads/kernels/body_cost.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/body_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/passes/annotate/reasons.h"
 
 namespace tpusim::passes {

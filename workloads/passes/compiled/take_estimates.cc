@@ -1,5 +1,5 @@
-#include "workloads/kernels/stated_windows.h"
 #include "workloads/hlo/ir/annotations.h"
+#include "workloads/kernels/tiling/stated_windows.h"
 #include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/compiled/reasons.h"
 

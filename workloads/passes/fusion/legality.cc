@@ -4,9 +4,9 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/needed_share.h"
-#include "workloads/kernels/vector_cost.h"
-#include "workloads/kernels/whole_rows.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/needed_share.h"
+#include "workloads/kernels/view/whole_rows.h"
 #include "workloads/passes/fusion/limits.h"
 #include "workloads/passes/fusion/steps.h"
 

@@ -16,7 +16,7 @@ namespace tpusim::passes::fusion {
 // block of the result is all that there is at that time. Only a reduction may collect
 // what a product makes, across the blocks. What a reduction makes is stored, and a vector
 // that is broadcast is read, unless the two spread a result over the row that it is of and a
-// block holds the row whole (kernels/whole_rows.h). Slices, pads and concatenations are of
+// block holds the row whole (kernels/view/whole_rows.h). Slices, pads and concatenations are of
 // arrays in memory, or of the whole kernel's result. So the TPU compiler has it in every program
 // that it was seen to compile (validation/compiler).
 //

@@ -14,7 +14,7 @@
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {

@@ -2,8 +2,8 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/needed_share.h"
-#include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
+#include "workloads/kernels/view/needed_share.h"
 #include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {

@@ -4,7 +4,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/product.h"
+#include "workloads/kernels/view/product.h"
 #include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {

@@ -5,7 +5,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/product.h"
+#include "workloads/kernels/view/product.h"
 #include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {

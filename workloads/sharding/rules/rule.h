@@ -42,7 +42,7 @@ struct Factor {
   bool operator==(const Factor&) const = default;
 };
 
-// Per dimension its factors, major to minor. Dimensions of size 1 have none.
+// The factors of each dimension of a tensor, major to minor. Dimensions of size 1 have none.
 using TensorFactors = std::vector<std::vector<int32_t>>;
 
 struct ShardingRule {
@@ -56,7 +56,7 @@ struct ShardingRule {
   }
 };
 
-// Error: an op without a rule, named with its source line.
+// Returns the rule of an op. Error: it has none; the message names it with its source line.
 absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction);
 
 // The order in which ops take part in propagation, and in which directions: what is sure comes
@@ -71,21 +71,21 @@ RulePriority PriorityOf(hlo::Opcode opcode);
 
 namespace rules {
 
-// Every tensor has the rank of its shape and no factors yet.
+// Returns a rule whose tensors have the rank of their shape and no factors yet.
 ShardingRule EmptyRule(const hlo::Instruction& instruction);
-// Dimension `dim` of all these tensors that have one.
+// Returns dimension `dim` of all these tensors that have it.
 using Dims = std::vector<std::vector<int32_t>*>;
 Dims At(size_t dim, std::initializer_list<std::span<TensorFactors>> tensors);
-// A factor for one dimension each of several tensors. Size 1 makes none.
+// Adds a factor that one dimension each of several tensors shares; none of size 1.
 void Tie(ShardingRule& rule, int64_t size, FactorKind kind, const Dims& dims);
-// Every dimension is one loop of all tensors that have it; those of `along`, which are as large as
-// the first operand says, are of another kind.
+// Returns the rule in which every dimension is one loop of all tensors that have it; those of
+// `along`, which are as large as the first operand says, are of kind `kind`.
 ShardingRule AllAlike(const hlo::Instruction& instruction, const std::vector<int64_t>& along = {},
                       FactorKind kind = FactorKind::kPassThrough);
-// Dimensions without a factor need replication, each by itself.
+// Adds a factor that needs replication for each dimension without one.
 void TieRest(ShardingRule& rule, const hlo::Instruction& instruction);
 
-// A rule that the user gave, of a custom call. Error: it does not fit the call, or
+// Returns the rule of a custom call that the user gave as text. Error: it does not fit the call, or
 // has factors that say too little of how to partition it.
 inline constexpr char kShardingRule[] = "xla.sdy.sharding_rule";
 absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,

@@ -30,22 +30,22 @@ inline constexpr char kLocalToGlobal[] = "xla.sdy.LocalToGlobalShape";
 inline constexpr char kFullToShard[] = "SPMDFullToShardShape";
 inline constexpr char kShardToFull[] = "SPMDShardToFullShape";
 
-// A custom call of that target.
+// Returns whether this is a custom call to `target`.
 bool IsTarget(const hlo::Instruction& instruction, std::string_view target);
 // Returns the shardings that an instruction states, one per leaf of `shape`; nullopt if it states
 // none. Shardy's text first: the other encoding has no open dimensions, priorities or names. Errors
 // name the instruction.
 absl::StatusOr<std::optional<std::vector<DecodedSharding>>> SaidBy(
     const hlo::Instruction& instruction, const hlo::Shape& shape, const MeshTable& table);
-// The list in one of the attributes above; its absence is an error.
+// Returns the list in one of the attributes above. Error: the marker has none.
 absl::StatusOr<std::vector<Sharding>> ShardingList(const hlo::Instruction& marker,
                                                    const char* attribute, const MeshTable& table);
-// `status` with the instruction's name in front.
+// Returns `status` with the instruction's name in front.
 absl::Status In(const hlo::Instruction& instruction, const absl::Status& status);
-// The source line, or the name if there is none.
+// Returns the source line of an instruction, or its name if it has none.
 std::string At(const hlo::Instruction& instruction);
-// A marker that has been dealt with: everybody uses `with` (unless null), and it
-// is no side effect any more, so that it goes with the dead.
+// Ends a marker that has been read: its users get `with` (unless null), and it has no side effect
+// any more, so that dead code elimination removes it.
 void Retire(hlo::Instruction* marker, hlo::Instruction* with);
 
 }  // namespace tpusim::sharding
