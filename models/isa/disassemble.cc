@@ -124,6 +124,10 @@ class Writer {
     slot("store", block.store);
     slot("scalar", block.scalar.value());
     slot("latency", block.latency.value());
+    if (block.stated > Picoseconds(0)) {
+      add(fmt::format("{} for {} ns as stated", block.stated_products ? "mxu" : "vector units",
+                      ToNanoseconds(block.stated)));
+    }
     return text.empty() ? "nothing" : text;
   }
 

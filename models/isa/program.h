@@ -75,12 +75,15 @@ struct MxuWork {
 
 // One step of compute. Vector slots count whole-register (sublanes x lanes x
 // 32 bit) operations. Slots co-issue: the block takes as long as its fullest
-// slot, plus `latency` for what does not overlap.
+// slot, plus `latency` for what does not overlap. Where the time of a step is stated, its slots are
+// not counted: the arrays (`stated_products`) or the vector units are busy all the time.
 struct Block {
   MxuWork mxu;
   int64_t valu = 0, eup = 0, xlu = 0, load = 0, store = 0;
   Cycles scalar{0};
   Cycles latency{0};
+  Picoseconds stated{0};  // of a step of a kernel, with its overhead; 0: the slots count
+  bool stated_products = false;
   bool operator==(const Block&) const = default;
 };
 

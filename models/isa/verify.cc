@@ -175,12 +175,13 @@ class Verifier {
   absl::Status Check(const Block& block, const StreamId& stream) {
     const int64_t slots[] = {
         block.mxu.m, block.mxu.k, block.mxu.n, block.valu,           block.eup,
-        block.xlu,   block.load,  block.store, block.scalar.value(), block.latency.value()};
+        block.xlu,   block.load,  block.store, block.scalar.value(), block.latency.value(),
+        block.stated.value()};
     if (*std::min_element(std::begin(slots), std::end(slots)) < 0) {
       return absl::InternalError("a block with negative work");
     }
     const bool works = block.mxu.m > 0 || block.valu > 0 || block.eup > 0 || block.xlu > 0 ||
-                       block.load > 0 || block.store > 0;
+                       block.load > 0 || block.store > 0 || block.stated > Picoseconds(0);
     if (stream.kind != StreamKind::kTensorCore && works) {
       return NoRule("a block with vector or matrix work outside of a TensorCore stream");
     }

@@ -61,7 +61,9 @@ KernelPressure PressureOf(const configs::ChipParams& chip, const isa::Kernel& ke
       p.units.begin(), p.units.begin() + static_cast<ptrdiff_t>(computes),
       [](const UnitPressure& a, const UnitPressure& b) { return a.cycles < b.cycles; });
   const double compute = fullest->cycles / clock;
-  if (p.launch > p.time - p.launch) {
+  if (block.stated > Picoseconds(0)) {
+    p.bound = "stated time";
+  } else if (p.launch > p.time - p.launch) {
     p.bound = "launch";
   } else if (least < p.without_compute) {
     p.bound = p.without_input <= p.without_output ? "DMA in" : "DMA out";

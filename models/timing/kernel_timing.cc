@@ -118,6 +118,11 @@ SlotCycles SlotsOf(const configs::ChipParams& chip, const isa::Block& block) {
 
 BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) {
   BlockCycles cycles;
+  if (block.stated > Picoseconds(0)) {
+    cycles.total = ToCycles(block.stated, chip.clock);
+    (block.stated_products ? cycles.mxu : cycles.vpu) = cycles.total;
+    return cycles;
+  }
   if (block.mxu.m > 0) {
     cycles.mxu = Cycles(MxuSteadyCycles(chip, block.mxu));
     // The first weight tile is pushed while the block before drains; nothing
@@ -138,6 +143,7 @@ Picoseconds XluTime(const configs::ChipParams& chip, int64_t operations) {
 }
 
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
+  if (block.stated > Picoseconds(0)) return block.stated;
   return ToTime(TimeBlock(chip, block).total, chip.clock) + chip.tensor_core.grid_step_overhead;
 }
 

@@ -141,7 +141,8 @@ void AppendWork(const isa::Block& block, std::vector<int64_t>& work) {
   const isa::MxuWork& mxu = block.mxu;
   work.insert(work.end(), {mxu.m, mxu.k, mxu.n, static_cast<int64_t>(mxu.format), mxu.batch,
                            block.valu, block.eup, block.xlu, block.load, block.store,
-                           block.scalar.value(), block.latency.value()});
+                           block.scalar.value(), block.latency.value(), block.stated.value(),
+                           static_cast<int64_t>(block.stated_products)});
 }
 
 void AppendWork(const isa::Kernel& kernel, std::vector<int64_t>& work) {
