@@ -157,23 +157,23 @@ case("diff_of_shards", lambda c, a: jnp.pad(c(a[1:] - a[:-1], X), ((1, 0), (0, 0
 case("dynamic_slice_kept", lambda c, a, i: lax.dynamic_slice(a, (0, i), (16, 2)),
      [((16, 8), f32, X), index(8)], X, NONE)
 case("dynamic_slice_one", lambda c, a, i: lax.dynamic_index_in_dim(a, i, 0, False),
-     [((16, 8), f32, XY), index(16)], P("y"), REDUCE)
+     [((16, 8), f32, XY), index(16)], P("y"), GATHER)
 case("dynamic_slice_clamped", lambda c, a, i: lax.dynamic_slice(a, (i, 0), (6, 8)),
-     [((16, 8), s32, XY), index(40, low=-20)], P(None, "y"), REDUCE)
+     [((16, 8), s32, XY), index(40, low=-20)], P(None, "y"), GATHER)
 case("dynamic_slice_two", lambda c, a, i: lax.dynamic_slice(a, (i, i), (3, 1)),
-     [((16, 8), s32, XY), index(8)], P(), REDUCE)
+     [((16, 8), s32, XY), index(8)], P(), GATHER)
 case("dynamic_slice_uneven", lambda c, a, i: lax.dynamic_slice(c(a, X) + 1, (i, 0), (5, 8)),
-     [((14, 8), s32, P()), index(14)], P(), REDUCE)
+     [((14, 8), s32, P()), index(14)], P(), GATHER)
 case("cache_one", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (0, i, 0)),
      [((4, 16, 8), f32, P(None, "x", "y")), ((4, 1, 8), f32, P(None, None, "y")), index(16)],
      P(None, "x", "y"), NONE)
 case("cache_many", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (0, i, 0)),
      [((4, 16, 8), f32, P(None, "x")), ((4, 6, 8), f32, P()), index(40, low=-20)], P(None, "x"),
-     NONE)
+     GATHER)
 case("cache_uneven", lambda c, a, u, i: lax.dynamic_update_slice(c(a, X), u, (i,)) * 2,
-     [((14,), s32, P()), ((9,), s32, P()), index(14)], P(), GATHER)
+     [((14,), s32, P()), ((9,), s32, P()), index(14)], P(), NONE)
 case("update_two", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (i, i)),
-     [((16, 8), f32, XY), ((3, 1), f32, P()), index(8)], XY, NONE)
+     [((16, 8), f32, XY), ((3, 1), f32, P()), index(8)], XY, GATHER)
 # ---- gather and scatter ------------------------------------------------------------------------
 IDS = ((4, 6), s32, P(), -9, 300)
 case("embedding_rows", lambda c, t, i: jnp.take(t, i, 0, mode="clip"),

@@ -135,7 +135,7 @@ class FactorChooser {
   absl::StatusOr<FactorChoice> Run() {
     if (rules_.keep_work) Attempt(as_result_);
     AttemptEachTensorFirst();
-    AttemptExchanges();
+    if (rules_.lend) AttemptExchanges();
     AttemptResultAlone();
     Attempt(Unsplit());
     if (!best_) return failure_;
@@ -223,8 +223,7 @@ class FactorChooser {
     }
   }
 
-  // A factor that must be whole may lend its axes to another one for as long as the op runs: a sort
-  // along a split dimension, by an exchange of dimensions.
+  // A sort along a split dimension, for example, by an exchange of dimensions.
   void AttemptExchanges() {
     for (const Projection& view : views_) {
       for (size_t f = 0; f < factors() && !Done(); ++f) {

@@ -37,6 +37,8 @@ struct SplitRules {
   bool keep_whole_sums = false;
   // The op's work is split at least as far as its result is.
   bool keep_work = false;
+  // A factor that must be whole may lend its axes to another one for as long as the op runs.
+  bool lend = true;
   // Operands (one mark each) that are partial sums over `unreduced` and stay so: then the
   // result is one.
   std::vector<char> partial;

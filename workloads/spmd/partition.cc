@@ -264,6 +264,8 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   // of a batch, the updates are exchanged where the table is split over them.
   splits.keep_whole_sums = global.opcode() == Opcode::kScatter;
   splits.keep_work = global.opcode() == Opcode::kDot;
+  splits.lend = global.opcode() != Opcode::kDynamicSlice &&
+                global.opcode() != Opcode::kDynamicUpdateSlice;
   if (family.own != nullptr) {
     splits.own = [&](const std::vector<sharding::Axes>& axes) {
       return family.own(global, rule, axes);

@@ -3,8 +3,7 @@
 
 namespace tpusim::sharding::rules {
 
-// A dimension of which a part is taken: each device contributes what it holds of
-// the part, and a sum brings it together.
+// A dimension of which a part is taken is needed whole.
 absl::StatusOr<ShardingRule> DynamicSlice(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
   for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
@@ -12,15 +11,15 @@ absl::StatusOr<ShardingRule> DynamicSlice(const hlo::Instruction& instruction) {
     if (in == out) {
       Tie(rule, in, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
     } else {
-      Tie(rule, in, FactorKind::kReduction, {&rule.operands[0][d]});
+      Tie(rule, in, FactorKind::kNeedReplication, {&rule.operands[0][d]});
       Tie(rule, out, FactorKind::kNeedReplication, {&rule.results[0][d]});
     }
   }
   return rule;
 }
 
-// A dimension of which a part is written: each device writes what falls into
-// its shard, so it needs all of the update and nothing of the others' shards.
+// A dimension of which a part is written stays split if the part is in one shard: one element is,
+// of several the operation decides. Every device needs the whole update.
 absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
   for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
@@ -30,7 +29,8 @@ absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruct
       Tie(rule, size, FactorKind::kPassThrough,
           {&rule.operands[0][d], &rule.operands[1][d], &rule.results[0][d]});
     } else {
-      Tie(rule, size, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
+      Tie(rule, size, update == 1 ? FactorKind::kPassThrough : FactorKind::kPermutation,
+          {&rule.operands[0][d], &rule.results[0][d]});
       Tie(rule, update, FactorKind::kNeedReplication, {&rule.operands[1][d]});
     }
   }

@@ -101,7 +101,7 @@ namespace ops {
 Make Concatenate, Convolution, Dot, DynamicSlice, DynamicUpdateSlice, Gather, Iota, Pad, RaggedDot,
     Reduce, ReduceWindow, Reverse, Roll, Scatter, SelectAndScatter, Slice, TopK;
 CombinerRule ReduceCombiner, ScatterCombiner;
-OwnBytes ConcatenateOwn, ConvolutionOwn, PadOwn, RaggedDotOwn, ReduceOwn, ReduceWindowOwn,
+OwnBytes ConcatenateOwn, ConvolutionOwn, DynamicUpdateSliceOwn, PadOwn, RaggedDotOwn, ReduceOwn, ReduceWindowOwn,
     ReverseOwn, RollOwn, SelectAndScatterOwn, SliceOwn, TopKOwn;
 }  // namespace ops
 
