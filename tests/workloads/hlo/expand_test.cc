@@ -4,6 +4,7 @@
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/transforms/expand_bitcasts.h"
 #include "workloads/hlo/transforms/join_async.h"
+#include "workloads/hlo/transforms/split_async.h"
 #include "workloads/hlo/transforms/unfuse.h"
 
 namespace tpusim::hlo {
@@ -76,6 +77,21 @@ TEST(JoinAsync, CopiesAndWrappedOperations) {
   EXPECT_EQ(m.entry()->size(), 4u);  // parameter, tanh, copy, add
   EXPECT_EQ(sum->operand(0)->opcode(), Opcode::kTanh);
   EXPECT_EQ(sum->operand(1)->opcode(), Opcode::kCopy);
+}
+
+// What the chip runs beside the TensorCore stays in two halves, as does what is for another thread.
+TEST(JoinAsync, OnlyComputeOfTheTensorCore) {
+  for (const auto& [opcode, thread, joined] :
+       {std::tuple(Opcode::kCustomCall, "", 1), std::tuple(Opcode::kCustomCall, "main", 1),
+        std::tuple(Opcode::kTanh, "", 1), std::tuple(Opcode::kCustomCall, "sparsecore", 0),
+        std::tuple(Opcode::kCopy, "", 0)}) {
+    TestModule m;
+    Instruction* whole = m.Add(opcode, F32({4}), {m.Param(F32({4}))});
+    WrapInAsync(whole)->mutable_attrs().set_async_execution_thread(thread);
+    EXPECT_EQ(JoinAsyncCompute(m.module()), joined) << OpcodeName(opcode) << " " << thread;
+    ASSERT_TRUE(Verify(m.module()).ok());
+    EXPECT_EQ(m.entry()->root()->opcode(), joined > 0 ? opcode : Opcode::kAsyncDone);
+  }
 }
 
 // [2,3,4] in the order {1,2,0}: 2 slices of 4 columns of 3. As [2,12] those stand in rows.

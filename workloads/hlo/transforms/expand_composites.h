@@ -10,7 +10,8 @@
 
 namespace tpusim::hlo {
 
-// Expands copies of tuples, batch normalisation and rng.
+// Expands copies of tuples, batch normalisation and rng, and joins what nothing runs beside the
+// TensorCore (join_async.h).
 void ExpandComposites(Module& module);
 
 }  // namespace tpusim::hlo

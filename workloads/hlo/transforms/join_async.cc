@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 
 namespace tpusim::hlo {
@@ -29,10 +31,21 @@ const Instruction* JoinableStartOf(const Instruction& done) {
   return IsAsyncStart(start->opcode()) ? start : nullptr;
 }
 
+bool RunsOnTensorCore(const Instruction& start) {
+  if (start.opcode() != Opcode::kAsyncStart) return false;
+  const std::string& thread = start.attrs().async_execution_thread();
+  if (!thread.empty() && thread != "main") return false;
+  const Opcode opcode = WrappedBy(start).opcode();
+  return !IsCollective(opcode) && opcode != Opcode::kCopy && opcode != Opcode::kSlice &&
+         opcode != Opcode::kDynamicSlice && opcode != Opcode::kDynamicUpdateSlice;
+}
+
+bool IsAny(const Instruction&) { return true; }
+
 // Returns an operation that does the work of both halves; null if there is none.
-Instruction* Join(const Instruction& done) {
+Instruction* Join(const Instruction& done, bool joins(const Instruction& start)) {
   const Instruction* start = JoinableStartOf(done);
-  if (start == nullptr || start->has_control_edges() || done.has_control_edges()) return nullptr;
+  if (start == nullptr || !joins(*start) || start->has_control_edges() || done.has_control_edges()) return nullptr;
   const bool wraps = start->opcode() == Opcode::kAsyncStart;
   const std::optional<Opcode> opcode = wraps ? Opcode::kCall : WholeOf(start->opcode());
   if (!opcode.has_value()) return nullptr;
@@ -43,14 +56,12 @@ Instruction* Join(const Instruction& done) {
   return whole;
 }
 
-}  // namespace
-
-int64_t JoinAsync(Module& module) {
+int64_t JoinAll(Module& module, bool joins(const Instruction& start)) {
   int64_t count = 0;
   std::unordered_set<const Instruction*> wrapped;  // looked up, never iterated
   for (Computation* computation : module.computations()) {
     for (Instruction* done : computation->PostOrder()) {
-      Instruction* whole = Join(*done);
+      Instruction* whole = Join(*done, joins);
       if (whole == nullptr) continue;
       if (whole->opcode() == Opcode::kCall) wrapped.insert(whole);
       done->ReplaceAllUsesWith(whole);
@@ -63,5 +74,11 @@ int64_t JoinAsync(Module& module) {
   ForwardAllTuples(module);
   return count;
 }
+
+}  // namespace
+
+int64_t JoinAsync(Module& module) { return JoinAll(module, IsAny); }
+
+int64_t JoinAsyncCompute(Module& module) { return JoinAll(module, RunsOnTensorCore); }
 
 }  // namespace tpusim::hlo

@@ -9,9 +9,13 @@
 
 namespace tpusim::hlo {
 
-// Collectives, copies, and what async-start wraps. Sends and receives, which have no
+// Joins collectives, copies, and what async-start wraps. Sends and receives, which have no
 // other form, stay, as do pairs with control edges. Returns how many were joined.
 int64_t JoinAsync(Module& module);
+
+// Joins what nothing of the chip runs beside the TensorCore: any other operation than a collective,
+// a copy or a slice, unless it is for another thread. It runs where its result is waited for.
+int64_t JoinAsyncCompute(Module& module);
 
 }  // namespace tpusim::hlo
 
