@@ -3,6 +3,9 @@
 
 #include <zlib.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "hlo_test_util.h"
 #include "workloads/hlo/io/gzip.h"
 
@@ -162,7 +165,29 @@ TEST(ImportTest, GzipBombIsStoppedEarly) {
 TEST(ImportTest, Files) {
   EXPECT_THAT(Message(ImportFile("/no/such/file.pb").status()),
               StartsWith("/no/such/file.pb: No such file"));
-  EXPECT_THAT(Message(ImportFile("/").status()), StartsWith("/: is a directory; expected"));
+  EXPECT_THAT(Message(ImportFile("/").status()),
+              StartsWith("/: is a directory without a module of --xla_dump_to"));
+}
+
+TEST(ImportTest, FoldersOfDumps) {
+  const std::string folder = ::testing::TempDir() + "dump_of_xla";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const auto write = [&](const std::string& name, const std::string& module) {
+    std::ofstream(folder + "/" + name)
+        << "HloModule " << module << "\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n";
+  };
+  const auto read = [&] { return ImportFile(folder); };
+  write("module_0000.jit_f.before_optimizations.txt", "before");
+  write("module_0000.jit_f.0001.cse.after_pipeline-start.before_dce.txt", "between");
+  write("module_0000.jit_f.cpu_after_optimizations.txt", "of_a_cpu");
+  EXPECT_EQ(read()->module->name(), "before");
+  write("module_0001.jit_step.before_optimizations.txt", "a_larger_one");
+  EXPECT_THAT(Message(read().status()),
+              StartsWith(folder + ": has 2 modules, give one of them: " + folder +
+                         "/module_0001.jit_step.before_optimizations.txt, "));
+  write("module_0000.jit_f.after_optimizations.txt", "of_the_tpu_compiler");
+  EXPECT_EQ(read()->module->name(), "of_the_tpu_compiler");
 }
 
 TEST(ImportTest, EmptyAndRandom) {

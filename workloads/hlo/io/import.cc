@@ -22,6 +22,7 @@
 #include "workloads/hlo/analysis/compiled.h"
 #include "workloads/hlo/analysis/partitioned.h"
 #include "workloads/hlo/io/attached_workload.h"
+#include "workloads/hlo/io/dump_folder.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/own_frames.h"
 #include "workloads/hlo/io/parsed_size.h"
@@ -457,7 +458,8 @@ absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file) {
   if (file == "-") return ImportStream(std::cin, "stdin");
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
-    return UserError(fmt::format("{}: is a directory; {}", file, kWhatToDo));
+    ASSIGN_OR_RETURN(const std::string module, ModuleOfDump(file));
+    return ImportFile(module);
   }
   std::ifstream in(file, std::ios::binary);
   if (!in) return UserError(fmt::format("{}: {}", file, std::strerror(errno)));

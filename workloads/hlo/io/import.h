@@ -39,7 +39,7 @@ struct ImportedWorkload {
 // HloSnapshot or HLO text, gzip or not. `file` is for messages only. Errors say what the
 // bytes look like instead (empty, truncated, StableHLO, ...).
 absl::StatusOr<ImportedWorkload> Import(const std::string& bytes, const std::string& file);
-// "-" is stdin.
+// Reads a file; "-" is stdin. Of a folder that XLA wrote (--xla_dump_to), its only module.
 absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file);
 
 }  // namespace tpusim::hlo
