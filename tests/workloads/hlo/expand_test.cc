@@ -79,7 +79,7 @@ TEST(JoinAsync, CopiesAndWrappedOperations) {
   EXPECT_EQ(sum->operand(1)->opcode(), Opcode::kCopy);
 }
 
-// What the chip runs beside the TensorCore stays in two halves, as does what is for another thread.
+// Operations that run beside the TensorCore, or on another thread, stay in two halves.
 TEST(JoinAsync, OnlyComputeOfTheTensorCore) {
   for (const auto& [opcode, thread, joined] :
        {std::tuple(Opcode::kCustomCall, "", 1), std::tuple(Opcode::kCustomCall, "main", 1),

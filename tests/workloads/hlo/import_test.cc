@@ -3,10 +3,10 @@
 
 #include <zlib.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "hlo_test_util.h"
+#include "tests/temporary_folder.h"
 #include "workloads/hlo/io/gzip.h"
 
 namespace tpusim::hlo {
@@ -170,9 +170,8 @@ TEST(ImportTest, Files) {
 }
 
 TEST(ImportTest, FoldersOfDumps) {
-  const std::string folder = ::testing::TempDir() + "dump_of_xla";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directory(folder);
+  const TemporaryFolder temporary;
+  const std::string folder = temporary.path();
   const auto write = [&](const std::string& name, const std::string& module) {
     std::ofstream(folder + "/" + name)
         << "HloModule " << module << "\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n";
