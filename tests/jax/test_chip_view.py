@@ -74,6 +74,15 @@ def test_kernels_divide_integers_for_the_chip(config: str):
         jax.jit(divided).trace(x).lower(lowering_platforms=("tpu",))
 
 
+@pytest.mark.parametrize(("config", "cores"), [("v5p-1x1x1", 2), ("v6e-1x1", 1), ("v7x-1x1x1", 1)])
+def test_a_mesh_of_tensor_cores_has_those_of_a_device(config: str, cores: int):
+    """Kernels of a `pltpu.TensorCoreMesh` ask the first device for them."""
+    with tpusim.seen_as(config):
+        assert jax.devices()[0].num_cores == cores
+    with pytest.raises(AttributeError):
+        _ = jax.devices()[0].num_cores
+
+
 def test_a_step_sees_the_chip_of_the_config():
     seen = []
 

@@ -160,6 +160,17 @@ def _installed() -> Iterator[None]:
                 raise AttributeError("slice_index")
             return int(self.id) // per_slice
 
+        actual_cores = vars(device).get("num_cores")
+
+        def num_cores(self: Any) -> int:
+            # Kernels over all cores of a device ask for it (pltpu.TensorCoreMesh).
+            if _views[-1].cores and self.client.platform == "cpu":
+                return _views[-1].cores
+            if actual_cores is None:
+                raise AttributeError("num_cores")
+            return int(actual_cores.__get__(self))
+
+        put(device, "num_cores", property(num_cores))
         if not hasattr(device, "slice_index"):
             put(device, "slice_index", property(slice_index))
         answer(device, "device_kind", "device_kind")
