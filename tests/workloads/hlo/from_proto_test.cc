@@ -95,6 +95,10 @@ TEST(FromProtoTest, InternedPayloads) {
   EXPECT_EQ(module->entry()->root()->attrs().backend_config(), "{\"a\":1}");
   EXPECT_EQ(module->entry()->root()->op_name(), "jit(f)/add");
   EXPECT_EQ(module->fields().payloads_size(), 0);
+  // Text of a library, which is no metadata.
+  Add(&proto)->mutable_metadata()->mutable_metadata_payload()->set_value("{\"op\": 1}");
+  EXPECT_EQ(Build(proto)->entry()->root()->attrs().metadata().metadata_payload().value(),
+            "{\"op\": 1}");
   // In place instead of interned.
   Add(&proto)->mutable_backend_config_payload()->set_value("x");
   EXPECT_EQ(Build(proto)->entry()->root()->attrs().backend_config(), "x");

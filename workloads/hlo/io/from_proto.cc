@@ -175,9 +175,12 @@ class Builder {
     if (attrs.metadata().has_metadata_payload()) {
       ASSIGN_OR_RETURN(std::string bytes, Resolve(attrs.metadata().metadata_payload()));
       attrs.mutable_metadata()->clear_metadata_payload();
-      pb::OpMetadata metadata;
-      if (!metadata.ParseFromString(bytes)) return UserError("metadata payload does not parse");
-      attrs.mutable_metadata()->MergeFrom(metadata);
+      // Libraries put texts of their own there (tokamax: what a kernel was called with).
+      if (pb::OpMetadata metadata; metadata.ParseFromString(bytes)) {
+        attrs.mutable_metadata()->MergeFrom(metadata);
+      } else {
+        attrs.mutable_metadata()->mutable_metadata_payload()->set_value(std::move(bytes));
+      }
     }
     // What the instruction holds itself. Cleared fields would keep their memory.
     delete attrs.release_name();
