@@ -57,6 +57,45 @@ def test_every_program_is_measured():
     assert all((VALIDATION / r["workload"]).is_file() for r in rows)
 
 
+# The largest mean error of a group in the sample, on any chip: what the page shows, rounded up. A
+# change may lower them.
+MOST = {
+    "attention, XLA chunked": 5.5,
+    "attention, XLA, bias and mask": 0.54,
+    "attention, XLA, causal": 0.28,
+    "attention, XLA, full": 0.21,
+    "attention, XLA, vjp": 0.22,
+    "attention, Pallas": 0.20,
+    "attention, Pallas, vjp": 0.06,
+    "cross entropy, XLA": 0.18,
+    "cross entropy, XLA chunked": 0.26,
+    "cross entropy, XLA, vjp": 0.22,
+    "cross entropy, Pallas": 0.25,
+    "cross entropy, Pallas, vjp": 0.08,
+    "grouped matmul, XLA": 0.85,
+    "grouped matmul, Pallas": 0.92,
+    "gated linear unit, XLA": 0.14,
+    "normalization, XLA, vjp": 0.24,
+}
+
+
+def test_kernels(run, tmp_path):
+    done = run("validate", "--kernels", VALIDATION / "kernels_measured", "--report", "k.json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "k.json").read_text())
+    assert len(result["rows"]) == 102
+    assert "have no program" not in done.stdout
+    over = {
+        (score["group"], score["chip"]): score["mean_error"]
+        for score in result["scores"][:-1]
+        if score["failed"] or score["mean_error"] > MOST[score["group"]]
+    }
+    assert not over
+    some = run("validate", "--kernels", VALIDATION / "kernels_measured", "--chip", "v5e", "--long")
+    assert "rows have no program in" in some.stdout
+    assert run("validate", "--kernels", tmp_path).returncode == 1
+
+
 def test_validate(run, tmp_path):
     done = run("validate", MEASUREMENTS, "--report", "v.json")
     assert done.returncode == 0, done.stderr

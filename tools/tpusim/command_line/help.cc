@@ -24,12 +24,11 @@ struct Grouped {
 // In the order in which they are shown.
 const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
-      {"Program", {"config",           "chip",       "larger",          "long",         "axes",
-                   "trip-count",       "branch",     "kernel-cost",     "kernel-time",  "cost",
-                   "ragged",           "routing",    "mesh",            "shard",        "fix",
-                   "forbid",           "keep-constraints", "may-donate",   "may-constrain",
-                   "constrain",        "remat",      "device-order",    "donate",
-                   "donate-argument",  "keep-argument"}},
+      {"Program",
+       {"config", "chip", "larger", "long", "kernels", "axes", "trip-count", "branch",
+        "kernel-cost", "kernel-time", "cost", "ragged", "routing", "mesh", "shard", "fix", "forbid",
+        "keep-constraints", "may-donate", "may-constrain", "constrain", "remat", "device-order",
+        "donate", "donate-argument", "keep-argument"}},
       {"Search", {"gap", "all", "seconds", "jobs", "store", "price"}},
       {"Limits", {"max-step", "max-peak", "min-mfu", "baseline", "tolerance", "two-sided"}},
       {"Compiler",

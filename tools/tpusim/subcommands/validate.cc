@@ -19,6 +19,7 @@
 #include "tools/tpusim/output/console.h"
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/pipeline/pipeline.h"
+#include "tools/tpusim/subcommands/validate_kernels.h"
 #include "tools/tpusim/subcommands/validate_profile.h"
 
 namespace tpusim::tools {
@@ -27,6 +28,7 @@ namespace {
 // The width where stdout is no terminal.
 constexpr size_t kUsual = 200;
 constexpr char kDefaultFile[] = "validation/measurements.json";
+constexpr char kDefaultKernels[] = "validation/kernels_measured";
 
 struct ValidateFlags {
   std::string file = kDefaultFile;
@@ -34,6 +36,7 @@ struct ValidateFlags {
   std::string report;
   std::vector<std::string> chips;
   bool steps_of_models = false;  // --long
+  bool kernels = false;
   ProgramFlags program;
   MachineFlags machine;
 };
@@ -80,6 +83,11 @@ absl::Status ValidateOne(const ValidateFlags& flags) {
 
 absl::Status Validate(const ValidateFlags& flags) {
   if (!flags.profile.profile.empty()) return ValidateOne(flags);
+  if (flags.kernels) {
+    const std::string folder = flags.file == kDefaultFile ? kDefaultKernels : flags.file;
+    return ValidateKernels({folder, flags.report, flags.chips, flags.steps_of_models},
+                           flags.program, flags.machine);
+  }
   RETURN_IF_ERROR(
       CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
   const absl::StatusOr<std::string> text = ReadText(flags.file);
@@ -154,6 +162,10 @@ Command AddValidate(CLI::App& parent) {
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->needs(profile);
+  app->add_flag("--kernels", flags->kernels,
+                "Kernels that others measured, scored by operation and chip: a sample, all with "
+                "--long; FILE.json is their folder then")
+      ->excludes(profile);
   app->add_option("--chip", flags->chips, "Only measurements on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
@@ -173,6 +185,7 @@ Command AddValidate(CLI::App& parent) {
   AddExamples(*app,
               {{"tpusim validate", "in the source tree: short programs"},
                {"tpusim validate --long --chip v5e", "and whole steps of models, on one chip"},
+               {"tpusim validate --kernels", "single kernels, scored by operation and chip"},
                {"tpusim validate own.json", "your own measurements (tpusim schema measurements)"},
                {"tpusim validate step.pb --xplane logdir", "a profile of yours, by category"}});
   return {app, [flags] { return Validate(*flags); }};
