@@ -4,6 +4,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/vector_work/vector_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
@@ -68,6 +69,15 @@ void ProblemBuilder::AddSort(const Instruction& i) {
   }
   AddTerm(TermKind::kCrossLanes, Seen(*i.operand(0)), keys, {d},
           rounds * static_cast<double>(full ? i.operands().size() : 2));
+  if (!full) return;
+  // Every round compares pairs of registers and takes one of each, padding included. A comparator
+  // without a cost has no kernel either, which is the error that the user sees.
+  const absl::StatusOr<kernels::VectorWork> comparator =
+      kernels::CallCost(*i.called()[0], target_);
+  const double work =
+      static_cast<double>(i.operands().size()) + (comparator.ok() ? comparator->valu / 2 : 0);
+  AddTerm(TermKind::kRegisters, Seen(*i.operand(0)), keys, {},
+          static_cast<double>(kernels::SortRounds(keys.dims[static_cast<size_t>(d)])) * work);
 }
 
 }  // namespace tpusim::passes
