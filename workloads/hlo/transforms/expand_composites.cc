@@ -1,6 +1,7 @@
 #include "workloads/hlo/transforms/expand_composites.h"
 
 #include "workloads/hlo/transforms/expand_batch_norm.h"
+#include "workloads/hlo/transforms/expand_bitcast_converts.h"
 #include "workloads/hlo/transforms/expand_rng.h"
 #include "workloads/hlo/transforms/join_async.h"
 #include "workloads/hlo/transforms/split_tuple_copies.h"
@@ -12,6 +13,7 @@ void ExpandComposites(Module& module) {
   JoinAsyncCompute(module);
   ExpandBatchNorm(module);
   ExpandRng(module);
+  ExpandBitcastConverts(module);
 }
 
 }  // namespace tpusim::hlo

@@ -10,8 +10,8 @@
 
 namespace tpusim::hlo {
 
-// Expands copies of tuples, batch normalisation and rng, and joins what nothing runs beside the
-// TensorCore (join_async.h).
+// Expands copies of tuples, batch normalisation, rng, and bitcast-converts that change the width, and
+// joins asynchronous compute with its result.
 void ExpandComposites(Module& module);
 
 }  // namespace tpusim::hlo

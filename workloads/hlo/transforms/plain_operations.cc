@@ -1,5 +1,6 @@
 #include "workloads/hlo/transforms/plain_operations.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "workloads/hlo/ir/attributes.h"
@@ -57,20 +58,34 @@ Instruction* PlainOperations::Broadcast(Instruction* value, const std::vector<in
   return broadcast;
 }
 
-Instruction* PlainOperations::SumExcept(Instruction* value, int64_t kept) {
+Instruction* PlainOperations::Iota(PrimitiveType type, const std::vector<int64_t>& dims,
+                                   int64_t along) {
+  Instruction* iota = Add(Opcode::kIota, MakeShape(type, dims), {});
+  SetDimensions(iota, {along});
+  return iota;
+}
+
+Instruction* PlainOperations::Reduce(Opcode opcode, Instruction* value,
+                                     const std::vector<int64_t>& dims) {
   const Shape& shape = value->shape();
-  Computation* add =
-      AddReducer(*computation().parent(), Opcode::kAdd, shape.element_type, "sum");
-  Instruction* zero = AddConstant(&computation(), shape.element_type, 0);
-  Instruction* sum = Add(Opcode::kReduce, MakeShape(shape.element_type, {shape.dims[kept]}),
-                         {value, zero});
-  sum->set_called({add});
-  std::vector<int64_t> dims;
+  std::vector<int64_t> left;
   for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (std::ranges::find(dims, d) == dims.end()) left.push_back(shape.dims[d]);
+  }
+  Instruction* zero = AddConstant(&computation(), shape.element_type, 0);
+  Instruction* reduce =
+      Add(Opcode::kReduce, MakeShape(shape.element_type, left), {value, zero});
+  reduce->set_called({AddReducer(*computation().parent(), opcode, shape.element_type, "sum")});
+  SetDimensions(reduce, dims);
+  return reduce;
+}
+
+Instruction* PlainOperations::SumExcept(Instruction* value, int64_t kept) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < value->shape().rank(); ++d) {
     if (d != kept) dims.push_back(d);
   }
-  SetDimensions(sum, dims);
-  return sum;
+  return Reduce(Opcode::kAdd, value, dims);
 }
 
 void PlainOperations::Replace(Instruction* value) {

@@ -29,6 +29,10 @@ class PlainOperations {
   // An array in which the dimensions of `value` are those of `at`.
   Instruction* Broadcast(Instruction* value, const std::vector<int64_t>& dims,
                          const std::vector<int64_t>& at);
+  // An array that counts 0, 1, 2, ... along one dimension.
+  Instruction* Iota(PrimitiveType type, const std::vector<int64_t>& dims, int64_t along);
+  // Combines all elements along `dims` by `opcode`, starting from 0.
+  Instruction* Reduce(Opcode opcode, Instruction* value, const std::vector<int64_t>& dims);
   // The sum over all dimensions but `kept`.
   Instruction* SumExcept(Instruction* value, int64_t kept);
 

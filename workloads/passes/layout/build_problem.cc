@@ -132,12 +132,9 @@ void ProblemBuilder::Add(const Instruction& i) {
     case Opcode::kDomain:
     case Opcode::kAddDependency:
       return UniteLeaves(*i.operand(0), i);
+    case Opcode::kBitcastConvert:
     case Opcode::kMap:
       return AddElementwise(i);
-    case Opcode::kBitcastConvert:
-      // Of elements of another width the fastest dimension of the file is one of bits.
-      return i.shape().rank() == i.operand(0)->shape().rank() ? UniteLeaves(*i.operand(0), i)
-                                                              : AddOpaque(i);
     case Opcode::kTranspose:
       transposes_.push_back(&i);
       return;

@@ -1,6 +1,4 @@
 // Each result element from the same element of every operand.
-#include <algorithm>
-
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/sharding/rules/rule.h"
@@ -17,24 +15,6 @@ absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction) {
                               instruction.shape().ToString(), instruction.Describe()));
   }
   return AllAlike(instruction);
-}
-
-// Between types of different widths the narrow one has a minor dimension more: the
-// parts of one wide element, which stay together.
-absl::StatusOr<ShardingRule> BitcastConvert(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  TensorFactors& from = rule.operands[0];
-  TensorFactors& to = rule.results[0];
-  const hlo::Shape& narrow =
-      from.size() > to.size() ? instruction.operand(0)->shape() : instruction.shape();
-  for (size_t d = 0; d < std::min(from.size(), to.size()); ++d) {
-    Tie(rule, narrow.dims[d], FactorKind::kPassThrough, {&from[d], &to[d]});
-  }
-  if (from.size() != to.size()) {
-    Tie(rule, narrow.dims.back(), FactorKind::kNeedReplication,
-        {from.size() > to.size() ? &from.back() : &to.back()});
-  }
-  return rule;
 }
 
 }  // namespace tpusim::sharding::rules

@@ -91,7 +91,7 @@ inline constexpr char kShardingRule[] = "xla.sdy.sharding_rule";
 absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
                                         const std::string& text);
 using Rule = absl::StatusOr<ShardingRule>(const hlo::Instruction&);
-Rule BitcastConvert, Broadcast, Collective, Concatenate, Convolution, CustomCall, Dot, DynamicSlice,
+Rule Broadcast, Collective, Concatenate, Convolution, CustomCall, Dot, DynamicSlice,
     DynamicUpdateSlice, Elementwise, Fft, Gather, MatrixBatch, Pad, RaggedAllToAll, RaggedDot,
     Reduce, ReduceWindow, Reshape, Reverse, Scatter, SelectAndScatter, Slice, Sort, TopK, Transpose,
     TriangularSolve, Whole;

@@ -80,7 +80,7 @@ constexpr OpcodeRule kTable[] = {
     {hlo::Opcode::kAllGather, Collective, RulePriority::kGeneral},
     {hlo::Opcode::kAllReduce, Collective, RulePriority::kElementwise},
     {hlo::Opcode::kAllToAll, Collective, RulePriority::kGeneral},
-    {hlo::Opcode::kBitcastConvert, BitcastConvert, RulePriority::kElementwise},
+    {hlo::Opcode::kBitcastConvert, Elementwise, RulePriority::kElementwise},
     {hlo::Opcode::kBroadcast, Broadcast, RulePriority::kBackwardFirst},
     {hlo::Opcode::kCholesky, MatrixBatch, RulePriority::kGeneral},
     {hlo::Opcode::kCollectiveBroadcast, Collective, RulePriority::kElementwise},
