@@ -112,6 +112,8 @@ std::vector<Pass> Table() {
       {"expand-stable-sorts", "Has stable sorts move the positions of their elements along",
        Phase::kOptimize, Plain<ExpandStableSorts>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, Plain<Simplify>},
+      {"scatter-all-reduces", "Sums only the part of an all-reduce that a device reads",
+       Phase::kOptimize, Plain<ScatterAllReduces>},
       {"hoist-invariants", "Computes before a loop what all its iterations compute alike",
        Phase::kOptimize, Plain<HoistInvariants>},
       {"pipeline-host-copies",

@@ -87,6 +87,13 @@ absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& co
 // float32, such as a CPU, the numbers become those of a TPU.
 absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext& context);
 
+// Makes a reduce-scatter of an all-reduce of which every device reads its own part.
+//
+// A gradient that is stated whole, because its weight is gathered by a constraint, is summed whole
+// and then split as the weight is: each device takes the part with its number in the group,
+// transposed or converted or not. XLA calls the pass reduce-scatter-creator.
+absl::StatusOr<bool> ScatterAllReduces(hlo::Module& module, const PassContext& context);
+
 // Moves all-reduces of sums that a loop accumulates behind the loop.
 //
 // A train step that accumulates the gradients of microbatches, or the gradient of a weight that

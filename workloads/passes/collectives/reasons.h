@@ -32,6 +32,9 @@ inline constexpr Reason kNotRounded{
 inline constexpr Reason kReassociated{
     "reassociate-all-reduces.one", kChanged,
     "{subject} adds over devices what {first} and {second} added before their results were added"};
+inline constexpr Reason kSumScattered{
+    "scatter-all-reduces.scattered", kChanged,
+    "{subject} is a reduce-scatter: all that is read of it is each device's own part, {part}"};
 inline constexpr Reason kSumSunk{
     "sink-all-reduces.sunk", kChanged,
     "{subject} adds over devices behind {loop} what it added in each iteration"};
