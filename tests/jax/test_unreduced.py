@@ -24,6 +24,11 @@ def whole(beside: Any) -> Any:
     return reshard(jnp.arange(512.0).reshape(16, 32), P("x", None, reduced=reduced))
 
 
+def begun(value: Any, beside: Any) -> Any:
+    """A whole value as a sum of parts, as `beside` is one."""
+    return reshard(value, P("x", None, unreduced=jax.typeof(beside).sharding.spec.unreduced))
+
+
 # Functions of an unreduced f32[16,32] split over x, and the collective that adds up the result.
 LINEAR: dict[str, tuple[Any, str]] = {
     "sum_with_itself": (lambda y: y + y, "all-reduce (8, 32)"),
@@ -43,6 +48,14 @@ LINEAR: dict[str, tuple[Any, str]] = {
     ),
     "convert": (lambda y: y.astype(jnp.bfloat16), "all-reduce (8, 32)"),
     "loop": (lambda y: jax.lax.fori_loop(0, 3, lambda i, c: c + y, y), "all-reduce (8, 32)"),
+    "sum_from_zeros": (
+        lambda y: jax.lax.fori_loop(0, 3, lambda i, c: c + y, begun(jnp.zeros((16, 32)), y)),
+        "all-reduce (8, 32)",
+    ),
+    "sum_from_a_value": (
+        lambda y: y + begun(jnp.arange(512.0).reshape(16, 32), y),
+        "all-reduce (8, 32)",
+    ),
     "branches": (
         lambda y: jax.lax.cond(True, lambda u: u + u, lambda u: u, y),
         "all-reduce (8, 32)",

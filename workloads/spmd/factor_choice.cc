@@ -86,7 +86,9 @@ absl::StatusOr<Bytes> BytesTo(const TensorPlacement& operand, const sharding::Sh
 // the result at once.
 absl::StatusOr<Bytes> BytesFrom(const sharding::Sharding& made, const TensorPlacement& result,
                                 ReshardPlans& plans) {
-  ASSIGN_OR_RETURN(const ReshardPlan* plan, plans.Find(*result.shape, made, *result.sharding));
+  ASSIGN_OR_RETURN(
+      const ReshardPlan* plan,
+      plans.Find(*result.shape, WithBegunSums(made, *result.sharding), *result.sharding));
   Bytes by_way = plan->bytes, directly(0);
   for (const sharding::Sharding& wanted : result.wanted) {
     const auto first = plans.Find(*result.shape, made, wanted);
@@ -351,6 +353,16 @@ class FactorChooser {
 };
 
 }  // namespace
+
+sharding::Sharding WithBegunSums(sharding::Sharding from, const sharding::Sharding& to) {
+  for (const AxisRef& axis : to.unreduced) {
+    const bool splits = std::ranges::any_of(from.dims, [&](const sharding::DimSharding& dim) {
+      return sharding::Overlap(dim.axes, axis);
+    });
+    if (!splits && !sharding::Overlap(from.unreduced, axis)) from.unreduced.push_back(axis);
+  }
+  return from;
+}
 
 absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,

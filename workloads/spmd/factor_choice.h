@@ -48,6 +48,10 @@ struct SplitRules {
   std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;
 };
 
+// A value that is whole on the devices along an axis becomes a partial sum over it without a
+// collective: one has the value, the others zeros. Returns `from` with the sums of `to` begun.
+sharding::Sharding WithBegunSums(sharding::Sharding from, const sharding::Sharding& to);
+
 // Among the splits that one of the tensors suggests, the one that moves the
 // fewest bytes; among equals the one with the most shards, results before
 // operands.

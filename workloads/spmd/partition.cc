@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/annotations.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/factors/projection.h"
 #include "workloads/sharding/propagation/unreduced.h"
 #include "workloads/spmd/emit/emit.h"
@@ -157,12 +158,19 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
     IsForm(made, index);
     return made;
   };
-  if (IsFilled(value) && from.unreduced.empty() && to.unreduced.empty()) {
+  if (IsFilled(value) &&
+      (hlo::IsZero(*value) || (from.unreduced.empty() && to.unreduced.empty()))) {
     return keep(builder_->Add(Opcode::kBroadcast, ShardShape(global, to), {value->operand(0)}));
   }
   if (const auto iota = iotas_.find(forms[0].value); iota != iotas_.end()) {
     const int64_t dim = iota->second;
     return keep(IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
+  }
+  if (const Sharding parts = WithBegunSums(from, to); parts != from) {
+    const sharding::Axes over = sharding::AfterPrefix(from.unreduced, parts.unreduced);
+    Instruction* part = Select(*builder_, HasShard(*builder_, over, 0), value,
+                               builder_->Zero(value->shape().element_type));
+    return Reshard(part, global, parts, to, region, moved);
   }
   const ReshardPlan* plan = nullptr;
   const ShardedValue* source = nullptr;

@@ -68,6 +68,15 @@ std::optional<Opcode> ReducerOperation(const Computation& reducer) {
   return root->opcode();
 }
 
+bool IsZero(const Instruction& value) {
+  const Instruction* from = &value;
+  while (from->opcode() == Opcode::kConvert || from->opcode() == Opcode::kCopy ||
+         from->opcode() == Opcode::kBroadcast) {
+    from = from->operand(0);
+  }
+  return ScalarConstant(*from) == 0.0;
+}
+
 bool IsIdentity(Opcode op, const Instruction& value) {
   switch (op) {
     case Opcode::kAdd:

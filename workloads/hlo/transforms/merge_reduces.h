@@ -17,6 +17,8 @@ namespace tpusim::hlo {
 std::optional<Opcode> ReducerOperation(const Computation& reducer);
 // op(x, value) is x; +0 counts for sums, as in XLA, although -0 + 0 is 0.
 bool IsIdentity(Opcode op, const Instruction& value);
+// Whether all elements are 0: a constant, perhaps converted, copied or broadcast.
+bool IsZero(const Instruction& value);
 
 // Makes `outer` reduce the operand of the reduce that it reduces, and returns true, if both have
 // one operation, start from its identity, and nothing else uses the inner one.

@@ -19,11 +19,6 @@ using hlo::Opcode;
 
 bool ReadOnce(const Instruction& i) { return i.users().size() == 1 && !i.has_control_edges(); }
 
-bool IsZero(const Instruction& value) {
-  const bool repeated = value.opcode() == Opcode::kBroadcast;
-  return hlo::IsIdentity(Opcode::kAdd, repeated ? *value.operand(0) : value);
-}
-
 // The operand of which a term moves or converts the elements, perhaps to a place among zeros, so
 // that the sum of several terms is the term of the sum; null if it computes anything else.
 Instruction* MovedOperand(const Instruction& term) {
@@ -37,7 +32,7 @@ Instruction* MovedOperand(const Instruction& term) {
       return hlo::IsFloating(term.operand(0)->shape().element_type) ? term.operand(0)
                                                                          : nullptr;
     case Opcode::kDynamicUpdateSlice:
-      return IsZero(*term.operand(0)) ? term.operand(1) : nullptr;
+      return hlo::IsZero(*term.operand(0)) ? term.operand(1) : nullptr;
     default:
       return nullptr;
   }
@@ -99,7 +94,7 @@ void Sink(hlo::LoopCarry& carry, size_t n, const std::vector<Instruction*>& sums
                          ? first->called()[0]
                          : hlo::AddReducer(*outside->parent(), Opcode::kAdd, type, "sum")});
   records.Add(reasons::kSumSunk, total->name(), {{"loop", carry.loop()->name()}});
-  if (!IsZero(*initial)) {
+  if (!hlo::IsZero(*initial)) {
     total = outside->Add(Opcode::kAdd, part->shape(), {initial, total}, "total", part);
     std::vector<hlo::LoopCarry::Element> elements = carry.elements();
     elements[n].initial =

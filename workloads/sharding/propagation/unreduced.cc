@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/rules/rolls.h"
 
 namespace tpusim::sharding {
@@ -12,14 +13,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
-
-bool IsZero(const Instruction& value) {
-  const Instruction* from = &value;
-  while (from->opcode() == Opcode::kConvert || from->opcode() == Opcode::kCopy) {
-    from = from->operand(0);
-  }
-  return hlo::ScalarConstant(*from) == 0.0;
-}
 
 Axes Sorted(Axes axes) {
   std::ranges::sort(axes);
@@ -114,9 +107,9 @@ bool IsLinear(const Instruction& op, const std::vector<char>& partial) {
     case Opcode::kSelect:
       return count == 2 && !partial[0];
     case Opcode::kPad:
-      return only_first && IsZero(*op.operand(1));
+      return only_first && hlo::IsZero(*op.operand(1));
     case Opcode::kReduce:
-      return only_first && partial.size() == 2 && IsZero(*op.operand(1)) && Adds(*op.called()[0]);
+      return only_first && partial.size() == 2 && hlo::IsZero(*op.operand(1)) && Adds(*op.called()[0]);
     default:
       return false;
   }
