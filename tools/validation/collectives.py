@@ -43,8 +43,6 @@ CACHE = ROOT / "build" / "xla-partitioned"
 # Why a program is not equal, by name or glob, where it is more than a reduce-scatter in place of an
 # all-reduce and a slice. The first that matches counts.
 REASONS: dict[str, str] = {
-    "moe_masked_loop": "the turn's expert is sent to all by a masked all-reduce; XLA gathers the "
-    "weights of all experts in every turn",
     "moe_top_2_capacity": "every group's top-k stays where it is; XLA gathers the scores",
     "prefill_context_sharded": "padding the cache takes two permutes where XLA has three; queries "
     "are computed in shares and gathered",
