@@ -60,10 +60,16 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def command(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the exporter as a user would, without the settings of this test process."""
+def command(
+    folder: pathlib.Path, *arguments: str, path: pathlib.Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the exporter as a user would, without the settings of this test process.
+
+    `path` is one more folder with packages.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
-    environment["PYTHONPATH"] = str(ROOT / "tools" / "python")
+    folders = [ROOT / "tools" / "python", *([path] if path else [])]
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
     return subprocess.run(
         [sys.executable, "-m", "tpusim.export", *arguments],
         cwd=folder,
@@ -94,18 +100,111 @@ def test_whole_script(folder: pathlib.Path):
     assert done.stdout.splitlines() == [
         "arguments ['--batch', '3']",
         "loss 0.0",  # Not executed.
-        f"captured step (script.py:{STEP}); called before: evaluate (script.py:{EVALUATE})",
+        f"captured step (script.py:{STEP}); called besides: evaluate (script.py:{EVALUATE})",
         "w.pb: step, 1 partitions (no mesh)",
     ]
 
 
-def test_the_first_function_is_not_taken_silently(folder: pathlib.Path):
-    done = command(folder, "script.py", "-o", "w.pb")
-    assert done.stdout.splitlines()[-2:] == [
-        f"captured evaluate (script.py:{EVALUATE}), the first jitted function that is called; "
-        "--list shows all",
-        "w.pb: evaluate, 1 partitions (no mesh)",
+def test_the_step_is_found_by_what_it_computes(folder: pathlib.Path):
+    """The step is neither the first function nor the one that is called most often."""
+    (folder / "train.py").write_text(
+        "import jax, jax.numpy as jnp\n"
+        "init = jax.jit(lambda key: jax.random.normal(key, (256, 256)))\n"
+        "def loss(w, x):\n    return jnp.sum((x @ w) ** 2)\n"
+        "@jax.jit\ndef train_step(w, x):\n    return w - jax.grad(loss)(w, x)\n"
+        "evaluate = jax.jit(loss)\n"
+        "w = init(jax.random.key(0))\n"
+        "x = jnp.ones((512, 256))\n"
+        "for step in range(10**9):\n"
+        "    evaluate(w, x), evaluate(w, x)\n"
+        "    w = train_step(w, x)\n"
+    )
+    done = command(folder, "train.py", "-o", "w.pb")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "captured train_step (train.py:5), which computes most; called besides: <lambda> "
+        "(train.py:2), loss (train.py:3)",
+        "w.pb: train_step, 1 partitions (no mesh)",
     ]
+
+
+@pytest.mark.parametrize("end", ["", "\nimport sys\nsys.exit()"])
+def test_a_step_that_is_called_once_is_found_at_the_end(folder: pathlib.Path, end: str):
+    with (folder / "script.py").open("a") as script:
+        script.write(f"    print('after'){end}\n".replace("\n", "\n    "))
+    done = command(folder, "script.py", "-o", "w.pb")
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-3:] == [
+        "after",
+        f"captured step (script.py:{STEP}), which computes most; called besides: evaluate "
+        f"(script.py:{EVALUATE})",
+        "w.pb: step, 1 partitions (no mesh)",
+    ]
+
+
+def test_a_script_that_fails_names_what_it_has_called(folder: pathlib.Path):
+    with (folder / "script.py").open("a") as script:
+        script.write("    raise RuntimeError('no data')\n")
+    done = command(folder, "script.py", "-o", "w.pb")
+    assert done.returncode == 1
+    assert "RuntimeError: no data" in done.stderr.splitlines()
+    assert done.stderr.splitlines()[-1] == (
+        f"tpusim.capture: called before: evaluate (script.py:{EVALUATE}), step (script.py:{STEP}); "
+        "function= (--function) names one of these to take it at its first call"
+    )
+    assert not (folder / "w.pb").exists()
+
+
+def test_a_module_is_run_as_python_runs_it(folder: pathlib.Path):
+    package = folder / "trainer"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "layers.py").write_text("def twice(x):\n    return x * 2\n")
+    (package / "train.py").write_text(
+        "import sys\nimport jax\nimport jax.numpy as jnp\nfrom .layers import twice\n"
+        "def main(argv):\n    print(argv[1:], __name__, __package__)\n"
+        "    jax.jit(lambda x: twice(x))(jnp.ones(8))\n"
+        "if __name__ == '__main__':\n    main(sys.argv)\n"
+    )
+    (package / "__main__.py").write_text("from trainer import train\ntrain.main([0, 1])\n")
+    done = command(folder, "-m", "trainer.train", "-o", "w.pb", "--", "--batch=3", "a=b")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "['--batch=3', 'a=b'] __main__ trainer",
+        "captured <lambda> (trainer/train.py:7), the only jitted function",
+        "w.pb: <lambda>, 1 partitions (no mesh)",
+    ]
+    done = command(folder, "-m", "trainer", "--list")
+    assert done.stdout.splitlines() == [
+        "[1] trainer.train trainer",
+        "<lambda> (trainer/train.py:7): float32[8]",
+    ]
+    for wrong, says in (("trainer.tran", "no such module"), ("no.such", "No module named 'no'")):
+        done = command(folder, "-m", wrong)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"tpusim.export: -m {wrong}: ")
+        assert says in done.stderr
+
+
+def test_operations_have_lines_of_the_package_that_is_run(folder: pathlib.Path):
+    """An installed package that is run is the user's own; what else is installed is not."""
+    site = folder / "site"
+    for name, text in {
+        "trainer/layers.py": "import library\ndef apply(x):\n    return library.twice(x)\n",
+        "trainer/train.py": "import jax\nfrom trainer import layers\n"
+        "jax.jit(layers.apply)(jax.numpy.ones((8, 128)))\n",
+        "library.py": "def twice(x):\n    return x * 2\n",
+        "trainer-1.dist-info/METADATA": "Name: trainer\nVersion: 1\n",
+        "trainer-1.dist-info/RECORD": "trainer/layers.py,,\ntrainer/train.py,,\nlibrary.py,,\n",
+    }.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    done = command(folder, "-m", "trainer.train", "-o", "w.pb", path=site)
+    assert done.returncode == 0, done.stderr
+    library = tpusim.Workload.load(folder / "w.pb").library_files
+    assert "library.py" in library
+    assert not [file for file in library if file.startswith("trainer")]
+    assert {"<frozen runpy>"} < set(library)
 
 
 def test_list_of_functions(folder: pathlib.Path):
@@ -158,19 +257,30 @@ def test_figures_on_data_are_stated(folder: pathlib.Path):
         assert wrong[1] in done.stderr
 
 
-def test_a_question_for_the_platform_is_a_line(folder: pathlib.Path):
+def test_scripts_see_the_chip_from_their_first_line(folder: pathlib.Path):
+    """A script that has no other path than that of TPUs runs, is listed and is exported."""
     (folder / "asks.py").write_text(
-        "import jax\nfast = jax.default_backend() == 'tpu'\n"
-        "def pair():\n    return (lambda x: x * 2 if fast else x), (1.0,)\n"
-        "if __name__ == '__main__':\n    jax.jit(pair()[0])(1.0)\n"
+        "import jax\nimport jax.numpy as jnp\n"
+        "from jax.experimental import pallas as pl\n"
+        "if jax.default_backend() != 'tpu' or 'v5 lite' not in jax.devices()[0].device_kind:\n"
+        "    raise NotImplementedError('not on ' + jax.default_backend())\n"
+        "def kernel(x, y):\n    y[...] = x[...] * 2\n"
+        "def step(x):\n"
+        "    jax.debug.print('{}', x[0, 0])\n"
+        "    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)\n"
+        "def pair():\n    return step, (jnp.ones((8, 128)),)\n"
+        "if __name__ == '__main__':\n"
+        "    compiled = jax.jit(step).lower(jnp.ones((8, 128))).compile()\n"
+        "    print(compiled.memory_analysis().temp_size_in_bytes)\n"
+        "    print(compiled(jnp.ones((8, 128)))[0, 0])\n"
     )
-    done = command(folder, "asks.py", "--config", "v5e-1x1", "-o", "w.pb")
-    assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("tpusim.export: warning: asks.py:2 asked for the platform and saw 'cpu'")
-    # A function that describes what to export sees TPUs.
-    done = command(folder, "asks.py:pair", "--config", "v5e-1x1", "-o", "w.pb")
-    assert (done.returncode, done.stderr) == (0, "")
+    listed = command(folder, "asks.py", "--config", "v5e-1x1", "--list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert listed.stdout.splitlines() == ["step (asks.py:8): float32[8,128]", "0", "0.0"]
+    for program in ("asks.py", "asks.py:pair"):
+        done = command(folder, program, "--config", "v5e-1x1", "-o", "w.pb")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert b"tpu_custom_call" in tpusim.Workload.load(folder / "w.pb").hlo_module
 
 
 def test_examples_can_be_exported_by_name(tmp_path: pathlib.Path):

@@ -336,7 +336,9 @@ def test_compiled_ahead_of_time(path: pathlib.Path):
         compiled = double.lower(jnp.ones(4)).compile()
         y = compiled(jnp.ones(4))
         assert (y.shape, y.tolist(), y.sharding.num_devices) == ((4,), [0, 0, 0, 0], 1)
-        assert compiled.memory_analysis() is not None
+        assert compiled.memory_analysis().temp_size_in_bytes == 0
+        assert compiled.cost_analysis()["flops"] > 0
+        assert "HloModule" in compiled.as_text()
     assert [r.name for r in found.reached] == ["double", "step"]
 
 

@@ -170,7 +170,7 @@ import os, sys
 {step}
 os.chdir("/")
 try:
-    step(jnp.ones(8))
+    step(step(jnp.ones(8)))
 finally:
     {leave}
 """

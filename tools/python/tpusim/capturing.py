@@ -13,8 +13,8 @@ mesh from `jax.devices()`, unless something has asked JAX for devices before.
 What counts as such a call: see interception.py. With `function="train_step"` calls of other
 functions come before it. None is executed: they return placeholders (placeholders.py), whose
 elements are zeros to whoever looks, so that an initialisation of any size costs nothing, nor does
-training. `captured.reached` names all functions on the way. `listed_calls` goes on to the end of
-the block, and takes none.
+training. `captured.reached` names all functions on the way. `largest=True` takes the step of a
+whole script, which steps.py finds. `listed_calls` goes on to the end of the block, and takes none.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpusim import arguments as checks
 from tpusim import files, scripts
-from tpusim.errors import CaptureError
+from tpusim.errors import ArgumentValueError, CaptureError
 from tpusim.workload import Workload
 
 if TYPE_CHECKING:
@@ -78,15 +78,16 @@ class Captured:
 
     def __init__(self) -> None:
         self.workload: Workload | None = None
-        self.reached: list[Reached] = []  # in order; the last is the one that was captured
+        self.reached: list[Reached] = []  # in order of their first calls
+        self.taken: Reached | None = None  # the one that was captured
 
-    def add(self, call: "interception.Call") -> Reached | None:
-        """Counts a call; returns one that is new."""
+    def add(self, call: "interception.Call") -> Reached:
+        """Counts a call; returns the function with the number of its calls."""
         new = _reached(call)
         for known in self.reached:
             if known.same(new):
                 known.calls += 1
-                return None
+                return known
         self.reached.append(new)
         return new
 
@@ -102,6 +103,7 @@ def capture(
     config: str | os.PathLike[str] = "",
     name: str = "",
     function: str = "",
+    largest: bool = False,
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
@@ -111,14 +113,17 @@ def capture(
     """Exports the first jitted call of the block to `path` and leaves the block.
 
     `function` restricts the capture to jitted functions of that name, or to the one that is defined
-    at that "file:line"; the other options are those of `tpusim.export`. Raises CaptureError if the
-    block ends without such a call.
+    at that "file:line". With `largest` it is the step of the block that is exported: the function
+    that computes most, found when it is called again or when the block ends. The other options are
+    those of `tpusim.export`. Raises CaptureError if the block ends without such a call.
     """
     # What is wrong is said before the block runs, which may also change the folder.
     target = os.path.abspath(files.check_target(path, "path"))
     config = checks.config(config)
     checks.text("name", name, empty=True)
     checks.text("function", function, empty=True)
+    if checks.flag("largest", largest) and function:
+        raise ArgumentValueError("largest: only without function=, which says what to take")
     checks.coordinates(coordinates)
     checks.trip_counts(trip_counts)
     checks.kernel_costs(kernel_costs)
@@ -127,19 +132,17 @@ def capture(
     from tpusim import chip_view, exporter, interception
     from tpusim.assumptions import Assumptions
     from tpusim.jax_internals import versions
+    from tpusim.steps import Steps
 
     versions.check()
     exporter.check_compiled(compiled, config, compiler_options)
     captured = Captured()
     assumptions = Assumptions()
     stop = _Stop()
+    steps: Steps[Reached] = Steps()
 
-    def reached(call: interception.Call) -> None:
-        left_out.look()
-        captured.add(call)
-        if function and function not in (call.name, call.place):
-            return
-        restore()
+    def take(found: Reached, call: interception.Call) -> None:
+        captured.taken = found
         captured.workload = exporter.workload_of(
             call.jitted,
             call.args,
@@ -154,20 +157,33 @@ def capture(
             compiler_options=compiler_options,
         )
         captured.workload.save(target)
-        raise stop
+
+    def reached(call: interception.Call) -> None:
+        left_out.look()
+        counted = captured.add(call)
+        step: tuple[Reached, interception.Call] | None = (counted, call)
+        if largest:
+            step = steps.step() if steps.is_known(counted, call) else None
+        elif function and function not in (call.name, call.place):
+            step = None
+        if step is not None:
+            restore()
+            take(*step)
+            raise stop
 
     try:
         with (
             _told(assumptions) as left_out,
             interception.intercepted(reached) as restore,
-            chip_view.shown(config, assumptions, as_tpu=False),
+            chip_view.shown(config, assumptions),
         ):
             yield captured
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         # A script may clean up by raising something else, or by leaving.
-        if not _comes_of(error, stop):
+        ended = isinstance(error, SystemExit) and error.code in (None, 0)
+        if not _comes_of(error, stop) and not (ended and steps.step()):
             if isinstance(error, SystemExit):
                 raise CaptureError(
                     f"tpusim.capture: {scripts.exit_of(error)} came before a call "
@@ -177,7 +193,15 @@ def capture(
                 _explain_zeros(error)
             if isinstance(error, Exception) and (note := _too_few_devices(config)):
                 error.add_note(note)
+            if isinstance(error, Exception) and steps.step():
+                called = ", ".join(dict.fromkeys(map(str, captured.reached)))
+                error.add_note(
+                    f"tpusim.capture: called before: {called}; function= (--function) names one of "
+                    "these to take it at its first call"
+                )
             raise
+    if captured.workload is None and (step := steps.step()) is not None:
+        take(*step)
     if captured.workload is None:
         raise CaptureError(
             f"tpusim.capture: the block ended without a call {_missed(function, captured)}; wrap "
@@ -251,13 +275,13 @@ def listed_calls(
 
     def reached(call: interception.Call) -> None:
         left_out.look()
-        if (new := captured.add(call)) is not None:
-            found(new)
+        if (counted := captured.add(call)).calls == 1:
+            found(counted)
 
     with (
         _told(assumptions) as left_out,
         interception.intercepted(reached),
-        chip_view.shown(config, assumptions, as_tpu=False),
+        chip_view.shown(config, assumptions),
     ):
         try:
             yield captured.reached

@@ -10,12 +10,8 @@ the step is traced they get the answers that they would get on the slice:
 Where the config has several slices, devices have a `slice_index`, which `create_hybrid_device_mesh`
 of `jax.experimental.mesh_utils` asks for; CPU devices have none.
 
-So do functions that only describe what to export, and blocks under `tpusim.seen_as(config)`.
-
-What a captured script runs before its step runs on CPU devices; there a question for the platform
-is answered truthfully ("cpu"), since the answer may decide what is executed, and noted: the script
-may have taken another path than on TPUs. Asked in the same place while the step is traced, the
-answer is the same, lest two halves of one choice differ. JAX itself always gets true answers.
+So do scripts that are captured, from their first line to their last, functions that only describe
+what to export, and blocks under `tpusim.seen_as(config)`. JAX itself always gets true answers.
 """
 
 import contextlib
@@ -71,44 +67,32 @@ def chip_of(config: str) -> str:
 class _View:
     """The chip and assumptions that answer a program's questions until the block ends."""
 
-    def __init__(self, config: str, assumptions: Assumptions, as_tpu: bool):
+    def __init__(self, config: str, assumptions: Assumptions):
         self.kind, self.cores = DEVICE_KINDS.get(chip_of(config), ("", 0))
         slices, devices = slices_of(config), devices_of(config)
         self.devices_per_slice = devices // slices if devices and slices > 1 else 0
         self.assumptions = assumptions
-        self.as_tpu = as_tpu
-        # Answers by place that were true ones.
-        self.told: dict[str, str] = _views[-1].told if _views else {}
 
     def device_kind(self, actual: str) -> str:
-        if self.kind:
-            return self.kind
-        self._note("the kind of a device", actual)
-        return actual
+        if not self.kind:
+            self.assumptions.add(
+                f"{users_place()} asked for the kind of a device and saw {actual!r}: where it "
+                f"chooses by that, the workload has what it chooses for {actual!r}",
+                warn=True,
+            )
+        return self.kind or actual
 
     def platform(self, actual: str) -> str:
-        place = users_place()
-        if self.as_tpu:
-            return self.told.get(place, "tpu")
-        self.told[place] = actual
-        self._note("the platform", actual)
-        return actual
-
-    def _note(self, what: str, actual: str) -> None:
-        self.assumptions.add(
-            f"{users_place()} asked for {what} and saw {actual!r}: where it chooses by that, the "
-            f"workload has what it chooses for {actual!r}",
-            warn=True,
-        )
+        return "tpu" if actual == "cpu" else actual
 
 
 _views: list[_View] = []
 
 
 @contextlib.contextmanager
-def shown(config: str, assumptions: Assumptions, *, as_tpu: bool) -> Iterator[None]:
+def shown(config: str, assumptions: Assumptions) -> Iterator[None]:
     """Shows the chip of `config` inside the block; blocks nest, the inner one counts."""
-    view = _View(config, assumptions, as_tpu)
+    view = _View(config, assumptions)
     with contextlib.ExitStack() as stack:
         if not _views:
             stack.enter_context(_installed())

@@ -18,10 +18,15 @@ are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
 
     python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
 
-runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
-function (of the one named by `--function`, if given). No jitted function is executed: those before
-it return placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the
-script to its end in this way, and says which functions there are.
+runs the script as it is, with the arguments after `--`, and exports its step: the jitted function
+that computes most, found when it is called again, or at the end of the script. `--function` names
+another, which is exported at its first call. No jitted function is executed: those before it return
+placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the script to its
+end in this way, and says which functions there are.
+
+    python -m tpusim.export -m maxtext.trainers.pre_train.train --config v5e-4x2 -- model_name=...
+
+runs a module in the same way, as `python -m` does.
 
     python -m tpusim.export program.mlir --config v5e-4x2 -o step.pb
 
@@ -36,6 +41,7 @@ arguments after `--`.
 import argparse
 import contextlib
 import difflib
+import importlib.machinery
 import inspect
 import multiprocessing
 import os
@@ -46,7 +52,7 @@ import sys
 import types
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from tpusim import arguments as checks
 from tpusim import files, scripts, stablehlo_files
@@ -179,6 +185,14 @@ def _devices(text: str) -> int:
     return int(text)
 
 
+class _Script(NamedTuple):
+    """A file to run, and the function of it or the module that it is, if one is named."""
+
+    path: str
+    function: str = ""
+    module: importlib.machinery.ModuleSpec | None = None
+
+
 def _export_function(script: str, name: str, output: str, **given: Any) -> Workload:
     from tpusim import exporter
 
@@ -212,15 +226,15 @@ def _export_function(script: str, name: str, output: str, **given: Any) -> Workl
     return workload
 
 
-def _capture_script(script: str, function: str, output: str, **given: Any) -> Workload:
-    with capture(output, function=function, **given) as captured:
-        scripts.run(script)
+def _capture_script(script: _Script, function: str, output: str, **given: Any) -> Workload:
+    with capture(output, function=function, largest=not function, **given) as captured:
+        scripts.run(script.path, script.module)
     assert captured.workload is not None
-    taken, before = captured.reached[-1], dict.fromkeys(map(str, captured.reached[:-1]))
-    if before:
-        print(f"captured {taken}; called before: {', '.join(before)}")
-    elif not function:
-        print(f"captured {taken}, the first jitted function that is called; --list shows all")
+    taken, others = str(captured.taken), dict.fromkeys(map(str, captured.reached))
+    others.pop(taken)
+    why = "" if function else ", which computes most" if others else ", the only jitted function"
+    called = f"; called besides: {', '.join(others)}" if others else ""
+    print(f"captured {taken}{why}{called}")
     return captured.workload
 
 
@@ -232,7 +246,7 @@ def _convert(program: str, output: str, **given: Any) -> Workload:
     return workload
 
 
-def _list_calls(script: str, config: str) -> None:
+def _list_calls(script: _Script, config: str) -> None:
     calls: list[Reached] = []
 
     def found(reached: Reached) -> None:
@@ -240,26 +254,31 @@ def _list_calls(script: str, config: str) -> None:
 
     try:
         with listed_calls(config=config, found=found) as calls:
-            scripts.run(script)
+            scripts.run(script.path, script.module)
     except SystemExit as end:
         if end.code:
-            raise CaptureError(f"tpusim.export: {script} ended by {scripts.exit_of(end)}") from end
+            raise CaptureError(
+                f"tpusim.export: {script.path} ended by {scripts.exit_of(end)}"
+            ) from end
     finally:
         # Also of a script that fails, or exits.
         if again := [f"{reached} {reached.calls} times" for reached in calls if reached.calls > 1]:
             print(f"called again: {', '.join(again)}", flush=True)
     if not calls:
-        raise CaptureError(f"tpusim.export: {script} calls no jitted function")
+        raise CaptureError(f"tpusim.export: {script.path} calls no jitted function")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tpusim.export",
-        usage="%(prog)s [options] SCRIPT.py[:FUNCTION]|PROGRAM.mlir [-- arguments of the script]",
+        usage="%(prog)s [options] SCRIPT.py[:FUNCTION]|-m MODULE|PROGRAM.mlir "
+        "[-- arguments of the script]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]|PROGRAM.mlir")
+    program = parser.add_mutually_exclusive_group(required=True)
+    program.add_argument("script", metavar="SCRIPT.py[:FUNCTION]|PROGRAM.mlir", nargs="?")
+    program.add_argument("-m", dest="module", metavar="MODULE", help="run a module as a script")
     parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
     parser.add_argument(
@@ -322,21 +341,24 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 _python_shows = warnings.showwarning
 
 
-def _split(script: str) -> tuple[str, str]:
-    """SCRIPT.py[:FUNCTION]; a file may have a colon in its name."""
-    if ":" not in script or os.path.isfile(script):
-        return script, ""
-    path, _, name = script.rpartition(":")
-    if not name:
-        raise UsageError(f"{script}: names no function after the colon")
-    return path, name
+def _script_of(options: argparse.Namespace) -> _Script:
+    """SCRIPT.py[:FUNCTION], where a file may have a colon in its name, or the file of a module."""
+    if options.module:
+        spec = scripts.module_of(options.module)
+        return _Script(str(spec.origin), module=spec)
+    path, name = options.script, ""
+    if ":" in path and not os.path.isfile(path):
+        path, _, name = path.rpartition(":")
+        if not name:
+            raise UsageError(f"{options.script}: names no function after the colon")
+    if not os.path.isfile(path):
+        what = "a folder, not a script" if os.path.isdir(path) else "no such file"
+        raise UsageError(f"{path}: {what}")
+    return _Script(path, name)
 
 
 def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int:
-    script, name = _split(options.script)
-    if not os.path.isfile(script):
-        what = "a folder, not a script" if os.path.isdir(script) else "no such file"
-        raise UsageError(f"{script}: {what}")
+    script = _script_of(options)
     # The script may go to another folder.
     output = os.path.abspath(files.check_target(options.output, "--output"))
     given = {
@@ -346,18 +368,18 @@ def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int
         "compiled": options.compiled,
         "compiler_options": dict(options.compiler_option),
     }
-    if not name and stablehlo_files.holds(script):
+    if not script.function and stablehlo_files.holds(script.path):
         if options.list or options.function or script_arguments:
             raise UsageError("--list, --function and arguments are of scripts, not of StableHLO")
-        return _told(options.output, _convert(script, output, **given))
-    with scripts.command_line(script, script_arguments):
+        return _told(options.output, _convert(script.path, output, **given))
+    with scripts.command_line(script.path, script_arguments):
         if options.list:
-            if name or options.function:
+            if script.function or options.function:
                 raise UsageError("--list is of a whole script: leave out the function")
             _list_calls(script, options.config)
             return 0
-        if name:
-            workload = _export_function(script, name, output, **given)
+        if script.function:
+            workload = _export_function(script.path, script.function, output, **given)
         else:
             workload = _capture_script(script, options.function, output, **given)
     return _told(options.output, workload)

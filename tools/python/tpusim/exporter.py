@@ -101,7 +101,7 @@ def workload_of(
         _source_lines(),
         _tracing(object()),
         callbacks.caught(assumptions),
-        chip_view.shown(config, assumptions, as_tpu=True),
+        chip_view.shown(config, assumptions),
         contextlib.nullcontext() if compiled else checkpoint_names.kept(),
     ):
         traced = jitted.trace(*arguments, **keyword_arguments)

@@ -20,13 +20,15 @@ from typing import Any
 
 import jax
 
-from tpusim import layouts
-from tpusim.assumptions import is_users_file
-from tpusim.jax_internals import array_types, dispatch, pmapped
+from tpusim import callbacks, layouts
+from tpusim.assumptions import Assumptions, is_users_file
+from tpusim.jax_internals import array_types, dispatch, jaxprs, pmapped
 from tpusim.pausing import is_paused, paused
 from tpusim.placeholders import Origin, Placeholder, bytes_of, placeholder_of, results_of
 from tpusim.source_files import relative
 
+# Part of the key by which JAX finds what it has traced before.
+_tracing = jax.make_user_context()
 # Results of operations outside of any jit that are computed at once, as JAX does.
 _MOST_BYTES_AT_ONCE = 1 << 20
 # Memory kinds on a device for memory spaces that name no device.
@@ -76,9 +78,19 @@ class _Interceptor(dispatch.Handler):
         title, place = _title(function)
         if title:
             self._reached(Call(title, place, dispatch.Jitted(function, info, title), args, kwargs))
-        found = go(function, info, args, kwargs)
+        with self._without_callbacks() if title else contextlib.nullcontext():
+            found = go(function, info, args, kwargs)
         _local.latest = (found[0].params["jaxpr"], bool(title))
         return found
+
+    @contextlib.contextmanager
+    def _without_callbacks(self) -> Iterator[None]:
+        """Traces functions that are not executed, so that they can be lowered for TPU.
+
+        Traced outside of the block they call back.
+        """
+        with _tracing(self), callbacks.caught(Assumptions()):
+            yield
 
     def run(
         self, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
@@ -96,6 +108,7 @@ class _Interceptor(dispatch.Handler):
             results = _called(args, params, go)
             return go(*args) if results is None else results
         hidden = any(placeholder_of(argument) is not None for argument in args)
+        hidden = hidden or primitive.name == "pallas_call"
         try:
             avals = dispatch.abstract_results(primitive, list(map(jax.typeof, args)), params)
         except Exception:
@@ -199,6 +212,9 @@ class _Interceptor(dispatch.Handler):
         with paused():
             return go()
 
+    def lower(self, platforms: Any, go: dispatch.Go) -> Any:
+        return go(platforms if is_paused() else platforms or ("tpu",))
+
     def compile(self, lowered: Any, go: dispatch.Go) -> Any:
         return go() if is_paused() else _Compiled(lowered, go)
 
@@ -223,7 +239,9 @@ def _called(args: Sequence[Any], params: dict[str, Any], go: dispatch.Go) -> lis
         users = file is None or is_users_file(file)
     avals = program.out_avals
     hidden = any(placeholder_of(argument) is not None for argument in args)
-    if not users and not hidden and sum(map(bytes_of, avals)) <= _MOST_BYTES_AT_ONCE:
+    small = sum(map(bytes_of, avals)) <= _MOST_BYTES_AT_ONCE
+    users = users or jaxprs.kernels(program.jaxpr)  # CPUs execute no kernel.
+    if not users and not hidden and small:
         return None
 
     def execute(values: Sequence[Any]) -> Sequence[Any]:
@@ -303,10 +321,25 @@ class _Compiled:
         origin = Origin(lambda: None, None, leaves, avals, program=self._lowered, has_mesh=True)
         return jax.tree.unflatten(tree, _answer(origin))
 
+    def memory_analysis(self) -> "_NoBytes":
+        return _NoBytes()
+
+    def cost_analysis(self) -> Any:
+        return self._lowered.cost_analysis()
+
     def __getattr__(self, name: str) -> Any:
         if self._real is None:
             self._real = self._go()
         return getattr(self._real, name)
+
+
+class _NoBytes:
+    """The memory of a program that is not compiled: zeros to whoever looks."""
+
+    def __getattr__(self, name: str) -> int:
+        if not name.endswith("_in_bytes"):
+            raise AttributeError(name)
+        return 0
 
 
 def _title(function: Callable[..., Any]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Python files of the user: loaded as modules, or run as Python itself runs a script.
+"""Python files of the user: loaded as modules, or run as Python itself runs a script or `-m`.
 
 Either way the file sees what a script sees: `sys.argv` has its own path and arguments, not those of
 the program that loads it; the first folder on `sys.path` is its own, so that it finds its
@@ -8,6 +8,7 @@ parsed, which a script does by `absl.app.run`.
 
 import builtins
 import contextlib
+import importlib.machinery
 import importlib.util
 import pathlib
 import sys
@@ -15,6 +16,7 @@ import traceback
 import types
 from collections.abc import Iterator, Sequence
 
+from tpusim import source_files
 from tpusim.errors import Error
 
 _OURS = str(pathlib.Path(__file__).resolve().parent)
@@ -58,13 +60,33 @@ def load(script: str) -> types.ModuleType:
     return module
 
 
-def run(script: str) -> None:
-    """The file as `__main__`, in a block of `command_line`; raises what it raises."""
+def module_of(name: str) -> importlib.machinery.ModuleSpec:
+    """Returns the module that `python -m NAME` runs, that of a package being `NAME.__main__`."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise Error(f"-m {name}: {error}") from error
+    if spec is None or not spec.has_location or spec.origin is None:
+        raise Error(f"-m {name}: no such module, nor a package with a __main__.py")
+    return spec
+
+
+def run(script: str, spec: importlib.machinery.ModuleSpec | None = None) -> None:
+    """Runs a file as `__main__`, in a block of `command_line`; raises what it raises.
+
+    With `spec` it is run as Python runs that module by `-m`.
+    """
     path = pathlib.Path(script).absolute()
-    _find_neighbours(path)
+    source_files.is_run(script)
+    if spec is None:
+        _find_neighbours(path)
     code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     module = types.ModuleType("__main__")
     vars(module).update(__file__=str(path), __builtins__=builtins)
+    if spec is not None:
+        vars(module).update(__spec__=spec, __package__=spec.parent, __loader__=spec.loader)
     before = sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:

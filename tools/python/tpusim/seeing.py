@@ -19,5 +19,5 @@ def seen_as(config: str) -> Iterator[None]:
     from tpusim import chip_view
     from tpusim.assumptions import Assumptions
 
-    with chip_view.shown(arguments.config(config), Assumptions(), as_tpu=True):
+    with chip_view.shown(arguments.config(config), Assumptions()):
         yield

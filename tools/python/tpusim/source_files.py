@@ -46,17 +46,36 @@ def library_files(module: bytes) -> tuple[str, ...]:
 
 
 def _is_installed(name: str) -> bool:
+    if name.startswith("<frozen "):  # Python's own `runpy`, which runs `-m`.
+        return True
     if os.path.isabs(name):
         return is_installed(name)
     # A package that stands in the working directory is the user's own.
-    return not os.path.exists(name) and any(
-        os.path.exists(os.path.join(folder, name)) for folder in _package_folders()
-    )
+    files = (os.path.join(folder, name) for folder in _package_folders())
+    return not os.path.exists(name) and any(os.path.exists(f) and is_installed(f) for f in files)
+
+
+# Installed packages that the user runs as scripts, or by `-m`: folders, or single files.
+_run: set[str] = set()
+
+
+def is_run(script: str) -> None:
+    """Makes the package of a script that is run the user's own, if it is an installed one.
+
+    Its operations are attributed to lines of that package, not of those that it uses.
+    """
+    real = os.path.realpath(script)
+    for folder in map(os.path.realpath, _package_folders()):
+        if real.startswith(folder + os.sep):
+            first, inside, _ = real[len(folder) + 1 :].partition(os.sep)
+            _run.add(os.path.join(folder, first) + inside)
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file belongs to Python, to an installed package or to JAX."""
+    """Whether a file belongs to Python, to an installed package, to JAX or to tpusim."""
     real = os.path.realpath(file)
+    if real.startswith(tuple(_run)):
+        return False
     return real.startswith(_installed()) or _is_listed(real)
 
 
@@ -70,7 +89,8 @@ def jax_folders() -> tuple[str, ...]:
 @functools.cache
 def _installed() -> tuple[str, ...]:
     """Folders in which everything is installed; each ends in a slash."""
-    folders = [sysconfig.get_path("stdlib"), *_environments(), *jax_folders()]
+    ours = os.path.dirname(__file__)
+    folders = [sysconfig.get_path("stdlib"), *_environments(), *jax_folders(), ours]
     return tuple(os.path.realpath(folder) + os.sep for folder in folders)
 
 

@@ -64,6 +64,9 @@ class Handler(Protocol):
     def ask(self, go: Go) -> Any:
         """A question for shapes or for the program, which is no call."""
 
+    def lower(self, platforms: Any, go: Go) -> Any:
+        """`f.lower(...)` for these platforms, or for that of the devices."""
+
     def compile(self, lowered: Any, go: Go) -> Any:
         """`f.lower(...).compile()`."""
 
@@ -234,6 +237,12 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
         def make_jaxpr(go: Go) -> Any:
             return lambda *args, **kwargs: ask(go(*args, **kwargs))
 
+        def lowering(go: Go) -> Any:
+            return lambda traced, *, lowering_platforms=None, **more: handler.lower(
+                lowering_platforms,
+                lambda platforms: go(traced, lowering_platforms=platforms, **more),
+            )
+
         def compiling(go: Go) -> Any:
             return lambda lowered, *args, **kwargs: handler.compile(
                 lowered, lambda: go(lowered, *args, **kwargs)
@@ -247,6 +256,7 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
         put(evaluation, "process_shard_map", shard_map)
         put(jax, "eval_shape", ask)
         put(jax, "make_jaxpr", make_jaxpr)
+        put(jax.stages.Traced, "lower", lowering)
         put(jax.stages.Lowered, "compile", compiling)
         if "__call__" in vars(jax.stages.Traced):
             put(jax.stages.Traced, "__call__", program)

@@ -18,8 +18,6 @@ from tpusim.search.payload import FromFile
 from tpusim.search.space import identity
 from tpusim.source_files import is_installed
 
-_OURS = pathlib.Path(__file__).resolve().parents[1]
-
 
 def definition_of(function: Any) -> str:
     """A digest that equal definitions share in every process."""
@@ -138,9 +136,7 @@ def _own(value: Any) -> bool:
     if module is None or module.__name__ == "__main__":
         return True
     file = getattr(module, "__file__", None)
-    if not file:
-        return False
-    return not is_installed(file) and not pathlib.Path(file).resolve().is_relative_to(_OURS)
+    return bool(file) and not is_installed(file)
 
 
 def _file_of(value: Any) -> str:
