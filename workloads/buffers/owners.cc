@@ -81,7 +81,7 @@ class DataFlow {
       runs_model = runs_model || model;
       Parts parts = 0;
       for (const Instruction* user : i.users()) {
-        model = model || reaches_model_.contains(*user);
+        model = model || NeedsOperand(*user, i);
         parts |= HandsOn(*user) ? ReadBy(*user) : PartOf(NameInProgram(*user));
       }
       if (model) reaches_model_.insert(i);
@@ -89,6 +89,22 @@ class DataFlow {
     }
     if (runs_model) runs_model_.insert(&computation);
     has_gradient_ = has_gradient_ || runs_model;
+  }
+
+  // Whether the model needs what `user` makes of this operand. A collective of several arrays makes
+  // one element of its result of each.
+  bool NeedsOperand(const Instruction& user, const Instruction& operand) const {
+    const Instruction* result = &user;
+    if (hlo::IsAsyncStart(user.opcode()) && user.users().size() == 1) result = user.users()[0];
+    const bool variadic = hlo::IsCollective(user.opcode()) && user.operands().size() > 1 &&
+                          result->shape().IsTuple();
+    if (!variadic || !reaches_model_.contains(user)) return reaches_model_.contains(user);
+    return std::any_of(
+        result->users().begin(), result->users().end(), [&](const Instruction* element) {
+          const bool taken = element->opcode() == Opcode::kGetTupleElement;
+          return reaches_model_.contains(*element) &&
+                 (!taken || user.operand(element->attrs().tuple_index()) == &operand);
+        });
   }
 
   // The kinds of values that went into a value.

@@ -80,6 +80,28 @@ TEST_F(OwnersTest, FollowTheDataOfATrainStep) {
   EXPECT_EQ(arrays_["y"].scope, "jit(s)/jvp()/tanh");
 }
 
+TEST_F(OwnersTest, SumsThatShareAnAllReduceAreApart) {
+  // One all-reduce sums the loss, which is the model's, and the square of the momentum, which is not.
+  Plan(R"(HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY e {
+  w = f32[512,512] parameter(0)
+  m = f32[512,512] parameter(1)
+  zero = f32[] constant(0)
+  loss = f32[] reduce(w, zero), dimensions={0,1}, to_apply=add, metadata={op_name="jit(s)/jvp()/reduce_sum"}
+  m2 = f32[512,512] negate(m), metadata={op_name="jit(s)/neg"}
+  norm = f32[] reduce(m2, zero), dimensions={0,1}, to_apply=add, metadata={op_name="jit(s)/reduce_sum"}
+  sums = (f32[], f32[]) all-reduce(norm, loss), replica_groups={}, to_apply=add, metadata={op_name="jit(s)/reduce_sum"}
+  norms = f32[] get-tuple-element(sums), index=0, metadata={op_name="jit(s)/reduce_sum"}
+  losses = f32[] get-tuple-element(sums), index=1, metadata={op_name="jit(s)/jvp()/reduce_sum"}
+  g = f32[512,512] broadcast(losses), dimensions={}, metadata={op_name="jit(s)/transpose(jvp())/mul"}
+  w2 = f32[512,512] subtract(w, g), metadata={op_name="jit(s)/sub"}
+  ROOT t = (f32[512,512], f32[512,512], f32[]) tuple(w2, m2, norms)
+})");
+  EXPECT_EQ(arrays_["w"].owner, "parameters");
+  EXPECT_EQ(arrays_["m"].owner, "optimizer state");
+}
+
 TEST_F(OwnersTest, PaddingIsToldApart) {
   // 64 of 128 lanes: twice the bytes.
   Plan(R"(HloModule m, is_scheduled=true
