@@ -1,6 +1,7 @@
 #include "configs/xla_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -33,7 +34,7 @@ constexpr std::string_view kLeastOffLoad =
     "xla_tpu_sparse_core_all_reduce_offload_min_size_in_bytes";
 
 absl::Status BadValue(std::string_view name, std::string_view value, std::string_view wanted) {
-  return UserError(fmt::format("--xla-flags: --{}={}: {} is wanted", name, value, wanted));
+  return UserError(fmt::format("--{}={}: {} is wanted", name, value, wanted));
 }
 
 absl::StatusOr<bool> ReadTruth(std::string_view flag, std::string_view value) {
@@ -47,23 +48,29 @@ double UnitOf(std::string_view flag) {
   return flag.ends_with("_kib") ? kKiB : flag.ends_with("_mib") ? kMiB : 1;
 }
 
+// A number outside of its range is taken as the end of the range, which a warning says.
 absl::StatusOr<double> ReadNumber(std::string_view flag, std::string_view value, double least,
-                                  double most, bool integer) {
+                                  double most, bool integer, std::vector<std::string>& warnings) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool good = error == std::errc() && end == value.data() + value.size() && number >= least &&
-                    number <= most && (!integer || number == std::floor(number));
+  const bool good = error == std::errc() && end == value.data() + value.size() &&
+                    (!integer || number == std::floor(number));
   if (!good) {
     return BadValue(flag, value,
                     fmt::format("a {}number from {} to {}", integer ? "whole " : "",
                                 FormatNumber(least), FormatNumber(most)));
   }
-  return number;
+  const double taken = std::clamp(number, least, most);
+  if (taken != number) {
+    warnings.push_back(fmt::format("{}={} is taken as {}, the {} that it can be", flag, value,
+                                   FormatNumber(taken), number > most ? "most" : "least"));
+  }
+  return taken;
 }
 
 // A flag that allows something sets a count to none, or to at least one.
 absl::Status SetValue(std::string_view flag, std::string_view value, const Parameter& parameter,
-                      ChipParams& chip) {
+                      ChipParams& chip, std::vector<std::string>& warnings) {
   if (flag.find("_enable_") != std::string_view::npos) {
     ASSIGN_OR_RETURN(const bool on, ReadTruth(flag, value));
     parameter.set(chip, on ? std::max(1.0, parameter.get(chip)) : 0);
@@ -72,13 +79,14 @@ absl::Status SetValue(std::string_view flag, std::string_view value, const Param
   const double unit = UnitOf(flag);
   ASSIGN_OR_RETURN(const double number,
                    ReadNumber(flag, value, parameter.minimum, std::floor(parameter.maximum / unit),
-                              parameter.integer));
+                              parameter.integer, warnings));
   parameter.set(chip, number < 0 ? number : number * unit);  // -1 has no unit
   return absl::OkStatus();
 }
 
 // Whether the flag has a counterpart.
-absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipParams& chip) {
+absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipParams& chip,
+                           std::vector<std::string>& warnings) {
   for (const OffLoad& off_load : kOffLoads) {
     if (off_load.flag != name) continue;
     ASSIGN_OR_RETURN(const bool on, ReadTruth(name, value));
@@ -86,38 +94,52 @@ absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipPa
     return true;
   }
   if (name == kScopedVmem) {
-    ASSIGN_OR_RETURN(const double kibibytes, ReadNumber(name, value, 1024, 1 << 20, true));
+    ASSIGN_OR_RETURN(const double kibibytes,
+                     ReadNumber(name, value, 1024, 1 << 20, true, warnings));
     chip.vmem.scoped_bytes = std::min(Bytes(std::llround(kibibytes * kKiB)), chip.vmem.bytes);
     return true;
   }
   const Parameter* parameter = ParameterOfFlag(name);
   if (parameter == nullptr) return false;
-  RETURN_IF_ERROR(SetValue(name, value, *parameter, chip));
+  RETURN_IF_ERROR(SetValue(name, value, *parameter, chip, warnings));
   if (name == kLeastOffLoad && chip.sparse_core.offload_all_reduce > Bytes(0)) {
     chip.sparse_core.offload_all_reduce = chip.compiler.offload_least_bytes;
   }
   return true;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> ApplyXlaFlags(std::string_view text, ChipParams& chip) {
-  std::vector<std::string> without_effect;
+// Applies flags; errors and warnings do not say where the flags come from.
+absl::StatusOr<std::vector<std::string>> ApplyAll(std::string_view text, ChipParams& chip) {
+  std::vector<std::string> warnings, without_effect;
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) {
     if (!word.starts_with("--xla")) {
-      return UserError(
-          fmt::format("--xla-flags: \"{}\" is no flag of the compiler, such as "
-                      "--xla_enable_async_all_gather=true",
-                      word));
+      return UserError(fmt::format(
+          "\"{}\" is no flag of the compiler, such as --xla_enable_async_all_gather=true", word));
     }
     const size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(2, equals - 2);
     ASSIGN_OR_RETURN(const bool applied,
-                     Apply(name, word.substr(std::min(equals + 1, word.size())), chip));
+                     Apply(name, word.substr(std::min(equals + 1, word.size())), chip, warnings));
     if (!applied) without_effect.push_back(name);
   }
-  return without_effect;
+  if (!without_effect.empty()) {
+    warnings.push_back(fmt::format("without effect here: {}", fmt::join(without_effect, ", ")));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ApplyXlaFlags(std::string_view text, ChipParams& chip,
+                                                       std::string_view origin) {
+  absl::StatusOr<std::vector<std::string>> warnings = ApplyAll(text, chip);
+  if (!warnings.ok()) {
+    return absl::Status(warnings.status().code(),
+                        fmt::format("{}: {}", origin, Message(warnings.status())));
+  }
+  for (std::string& warning : *warnings) warning = fmt::format("{}: {}", origin, warning);
+  return warnings;
 }
 
 }  // namespace tpusim::configs

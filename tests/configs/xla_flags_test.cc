@@ -57,7 +57,19 @@ TEST(XlaFlagsTest, OthersAreNamed) {
   EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_rwb_fusion=false --xla_enable_async_all_gather=true "
                              "--xla_a_new_one",
                              chip),
-              ElementsAre("xla_tpu_rwb_fusion", "xla_a_new_one"));
+              ElementsAre("--xla-flags: without effect here: xla_tpu_rwb_fusion, xla_a_new_one"));
+}
+
+TEST(XlaFlagsTest, ValuesOutsideOfTheirRangeAreTakenAsItsEnd) {
+  ChipParams chip = Chip("v6e-1x1");
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_scheduler_percent_shared_memory_limit=150 "
+                             "--xla_tpu_scoped_vmem_limit_kib=64",
+                             chip, "flags of the program"),
+              ElementsAre("flags of the program: xla_tpu_scheduler_percent_shared_memory_limit=150 "
+                          "is taken as 100, the most that it can be",
+                          "flags of the program: xla_tpu_scoped_vmem_limit_kib=64 is taken as "
+                          "1024, the least that it can be"));
+  EXPECT_EQ(chip.vmem.scoped_bytes, Bytes(kMiB));
 }
 
 TEST(XlaFlagsTest, WhatIsNoFlagOrNoValueIsSaid) {
@@ -66,7 +78,7 @@ TEST(XlaFlagsTest, WhatIsNoFlagOrNoValueIsSaid) {
               HasSubstr("\"xla_enable_async_all_gather\" is no flag of the compiler"));
   EXPECT_THAT(Message(ApplyXlaFlags("--xla_enable_async_all_gather=maybe", chip).status()),
               HasSubstr("--xla_enable_async_all_gather=maybe: true or false is wanted"));
-  EXPECT_THAT(Message(ApplyXlaFlags("--xla_tpu_scoped_vmem_limit_kib=9e9", chip).status()),
+  EXPECT_THAT(Message(ApplyXlaFlags("--xla_tpu_scoped_vmem_limit_kib=1.5", chip).status()),
               HasSubstr("a whole number from 1024 to 1048576 is wanted"));
 }
 

@@ -118,8 +118,8 @@ def test_what_is_no_value_is_said(rejects):
     assert '"maybe" is not false or true' in rejects(
         "--config", "v5e-4x2", program, "--set", "compiler.products_in_vmem=maybe"
     )
-    assert "--xla_jf_crs_combiner_threshold_count=0: a whole number from 1" in rejects(
-        "--config", "v5e-4x2", program, "--xla-flags", "--xla_jf_crs_combiner_threshold_count=0"
+    assert "--xla_jf_crs_combiner_threshold_count=many: a whole number from 1" in rejects(
+        "--config", "v5e-4x2", program, "--xla-flags", "--xla_jf_crs_combiner_threshold_count=many"
     )
 
 

@@ -155,6 +155,7 @@ def capture(
             assumptions=assumptions,
             compiled=compiled,
             compiler_options=compiler_options,
+            programs_options=call.options,
         )
         captured.workload.save(target)
 
@@ -191,7 +192,7 @@ def capture(
                 ) from error
             if isinstance(error, Exception):
                 _explain_zeros(error)
-            if isinstance(error, Exception) and (note := _too_few_devices(config)):
+            if isinstance(error, Exception) and (note := too_few_devices(config)):
                 error.add_note(note)
             if isinstance(error, Exception) and steps.step():
                 called = ", ".join(dict.fromkeys(map(str, captured.reached)))
@@ -239,7 +240,7 @@ def _show_devices(config: str) -> None:
         at_least_cpu_devices(count)
 
 
-def _too_few_devices(config: str) -> str:
+def too_few_devices(config: str) -> str:
     """Returns advice for a script that may have failed for lack of devices; "" if it has enough."""
     import jax
 

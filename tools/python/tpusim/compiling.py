@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from tpusim import files, topology, wire
+from tpusim import compiler_flags, files, topology, wire
 from tpusim.errors import ArgumentTypeError, Error
 from tpusim.jax_internals import compiling, versions
 from tpusim.workload import (
@@ -68,11 +68,12 @@ def compile_lowered(
         raise
     except (compiling.refusal(), TypeError, ValueError) as error:
         raise Error(f"the TPU compiler refuses the program: {_said(error)}") from error
+    texts = ((name, compiler_flags.text_of(value)) for name, value in options.items())
     made = Compilation(
         libtpu_version=version,
         topology=described.name,
-        options=tuple(CompilerOption(name, _text(value)) for name, value in options.items()),
-        init_args=os.environ.get("LIBTPU_INIT_ARGS", ""),
+        options=tuple(CompilerOption(name, value) for name, value in texts),
+        init_args=compiler_flags.init_args(),
         memory=_memory(executable.get_compiled_memory_stats()),
     )
     module = _module(executable)
@@ -95,7 +96,7 @@ def _kept_in(lowered: Any, given: Any) -> pathlib.Path | None:
         return None
     module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     plain = wire.serialize(f for f in wire.parse(module) if f[0] != _ID)
-    told = (given, os.environ.get("LIBTPU_INIT_ARGS", ""), jax.__version__, _FORM)
+    told = (given, compiler_flags.init_args(), jax.__version__, _FORM)
     return _folder / f"{hashlib.sha256(plain + repr(told).encode()).hexdigest()}.pb.gz"
 
 
@@ -173,10 +174,6 @@ def _module(executable: Any) -> bytes:
 def _memory(stats: Any) -> MemoryAnalysis:
     sizes = {f"{kind}_bytes": getattr(stats, f"{kind}_size_in_bytes") for kind in _FIELDS}
     return MemoryAnalysis(**sizes, peak_bytes=getattr(stats, "peak_memory_in_bytes", 0))
-
-
-def _text(value: bool | int | float | str) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _said(error: Exception) -> str:

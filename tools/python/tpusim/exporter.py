@@ -20,6 +20,7 @@ from tpusim import (
     callbacks,
     checkpoint_names,
     chip_view,
+    compiler_flags,
     compiling,
     stablehlo,
     stablehlo_files,
@@ -86,10 +87,12 @@ def workload_of(
     assumptions: Assumptions | None = None,
     compiled: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    programs_options: Mapping[str, Any] | None = None,
 ) -> Workload:
     """Exports `jitted`, which is anything with a `trace` like that of `jax.jit`.
 
-    `assumptions` are those that led here; what this assumes is added to them.
+    `assumptions` are those that led here; what this assumes is added to them. `programs_options` of
+    the compiler are defaults of a run.
     """
     versions.check()
     assumptions = assumptions or Assumptions()
@@ -119,7 +122,9 @@ def workload_of(
     if where is None:
         where = _tpu_coordinates(shardings, partitions)
     memory_kinds, compilation = _memory_kinds(shardings), None
+    flags = compiler_flags.of_program(lowering.compiler_options(traced) | (programs_options or {}))
     if compiled:
+        flags = ""  # The compiler has read them.
         module, where, compilation = compiling.compile_lowered(
             lowered, config, mesh, partitions, where, options
         )
@@ -135,6 +140,7 @@ def workload_of(
         argument_memory_kinds=memory_kinds,
         assumptions=assumptions.sentences,
         compilation=compilation,
+        xla_flags=flags,
     )
 
 
@@ -243,6 +249,7 @@ def _of_stablehlo(program: Any, **options: Any) -> Workload:
         coordinates=given.coordinates_of(partitions) or (),
         argument_memory_kinds=converted.argument_memory_kinds,
         assumptions=converted.assumptions,
+        xla_flags=compiler_flags.of_program({}),
     )
 
 

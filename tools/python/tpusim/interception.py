@@ -44,6 +44,8 @@ class Call:
     jitted: Any  # It has a `trace` like that of `jax.jit`.
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    options: dict[str, Any]  # of the compiler, with which the script compiles
+    program: Callable[[], Any]  # Traces it: a jaxpr with constants, `in_avals` and `out_avals`.
 
 
 class _Local(threading.local):
@@ -71,15 +73,27 @@ class _Interceptor(dispatch.Handler):
 
     def __init__(self, reached: Callable[[Call], None]):
         self._reached = reached
+        self._options: dict[str, Any] = {}
 
     def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: dispatch.Go) -> Any:
         if is_paused() or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
             return go(function, info, args, kwargs)
         title, place = _title(function)
-        if title:
-            self._reached(Call(title, place, dispatch.Jitted(function, info, title), args, kwargs))
-        with self._without_callbacks() if title else contextlib.nullcontext():
+        if not title:
             found = go(function, info, args, kwargs)
+        else:
+
+            @functools.cache
+            def trace() -> Any:
+                with self._without_callbacks():
+                    return go(function, info, args, kwargs)
+
+            def program() -> Any:
+                return trace()[0].params["jaxpr"]
+
+            jitted = dispatch.Jitted(function, info, title)
+            self._reached(Call(title, place, jitted, tuple(args), kwargs, self._options, program))
+            found = trace()
         _local.latest = (found[0].params["jaxpr"], bool(title))
         return found
 
@@ -168,10 +182,19 @@ class _Interceptor(dispatch.Handler):
 
     def _inner(self, call: dispatch.Inner, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """Reports a call, and returns how it is traced and its flat results."""
-        jitted = dispatch.jitted(call.jitted, call.name)
-        self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), kwargs))
-        with paused():
-            traced = call.jitted.trace(*args, **kwargs)
+        jitted, place = dispatch.jitted(call.jitted, call.name), _place(call.file, call.line)
+
+        @functools.cache
+        def trace() -> Any:
+            with paused():
+                return call.jitted.trace(*args, **kwargs)
+
+        self._reached(
+            Call(
+                call.name, place, jitted, tuple(args), kwargs, self._options, lambda: trace().jaxpr
+            )
+        )
+        traced = trace()
         arrays = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
         avals = traced.jaxpr.out_avals
         origin = Origin(call.jitted, None, arrays, avals, program=traced, has_mesh=True)
@@ -215,8 +238,11 @@ class _Interceptor(dispatch.Handler):
     def lower(self, platforms: Any, go: dispatch.Go) -> Any:
         return go(platforms if is_paused() else platforms or ("tpu",))
 
-    def compile(self, lowered: Any, go: dispatch.Go) -> Any:
-        return go() if is_paused() else _Compiled(lowered, go)
+    def compile(self, lowered: Any, options: dict[str, Any], go: dispatch.Go) -> Any:
+        if is_paused():
+            return go(options or None)
+        self._options.update(options)
+        return _Compiled(lowered, go)
 
 
 def _answer(origin: Origin) -> list[Any]:
@@ -329,7 +355,7 @@ class _Compiled:
 
     def __getattr__(self, name: str) -> Any:
         if self._real is None:
-            self._real = self._go()
+            self._real = self._go(None)  # Options are of TPUs.
         return getattr(self._real, name)
 
 

@@ -13,7 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tpusim.interception import Call
 from tpusim.jax_internals import jaxprs
-from tpusim.pausing import paused
 from tpusim.placeholders import bytes_of
 
 
@@ -51,9 +50,8 @@ class Steps(Generic[R]):
         """Counts a call, and returns whether the step is known now."""
         known = next((f for f in self._found if f.reached is reached), None)
         if known is None:
-            with paused():
-                program = call.jitted.trace(*call.args, **call.kwargs).jaxpr
-            work = jaxprs.work(getattr(program, "jaxpr", program))
+            program = call.program()
+            work = jaxprs.work(program.jaxpr)
             given, results = program.in_avals, program.out_avals
             taken, returned = (sum(map(bytes_of, avals)) for avals in (given, results))
             has_state = 2 * _renewed(given, results) > returned

@@ -110,12 +110,13 @@ class Workload:
     # Source files of packages: operations are attributed to lines of others.
     library_files: tuple[str, ...] = ()
     compilation: Compilation | None = None  # of a module that is compiled; None of others
+    xla_flags: str = ""  # "--xla_...=VALUE ...", defaults of `tpusim run --xla-flags`
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
         if not isinstance(self.hlo_module, bytes):
             raise ArgumentTypeError(checks.wrong("hlo_module", self.hlo_module, "bytes"))
-        for field in ("name", "jax_version", "config"):
+        for field in ("name", "jax_version", "config", "xla_flags"):
             checks.text(field, getattr(self, field), empty=True)
         checks.whole("num_partitions", self.num_partitions)
         fields = [wire.blob(15, FORMAT), wire.blob(16, self.hlo_module)]
@@ -138,6 +139,8 @@ class Workload:
         if self.compilation is not None:
             fields.append(wire.blob(28, _compilation_message(self.compilation)))
         fields += [wire.blob(29, _message(*dataclasses.astuple(k))) for k in self.kernels]
+        if self.xla_flags:
+            fields.append(wire.blob(30, self.xla_flags))
         return wire.serialize(fields)
 
     @classmethod
@@ -179,6 +182,7 @@ class Workload:
             assumptions=tuple(b.decode() for b in wire.all_bytes(fields, 26)),
             library_files=tuple(b.decode() for b in wire.all_bytes(fields, 27)),
             compilation=next(map(_compilation_from, wire.all_bytes(fields, 28)), None),
+            xla_flags=wire.text(fields, 30),
         )
 
     @classmethod

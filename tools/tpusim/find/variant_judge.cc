@@ -54,7 +54,8 @@ void VariantJudge::Know(const results::Report& report) {
 absl::StatusOr<search::Verdict> VariantJudge::Of(const std::string& slice,
                                                  const ProgramFlags& flags,
                                                  const MachineFlags* machine) {
-  ASSIGN_OR_RETURN(const Machine on, MachineOf(slice, flags));
+  ASSIGN_OR_RETURN(const Machine on,
+                   MachineOf(slice, flags, program_.imported.workload.xla_flags()));
   const compiler::CompileOptions options = CompileOptionsOf(flags);
   std::optional<sim::SimulationOptions> simulation;
   if (machine != nullptr) {

@@ -97,31 +97,24 @@ absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Wo
 namespace {
 
 // The flags, for the chip that the program is compiled for and for the one that runs it.
-absl::Status SetXlaFlags(const std::string& flags, std::optional<configs::Config>& compiled_for,
-                         configs::Config& config) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> unused,
-                   configs::ApplyXlaFlags(flags, config.chip));
-  if (compiled_for.has_value()) {
-    RETURN_IF_ERROR(configs::ApplyXlaFlags(flags, compiled_for->chip).status());
+absl::Status SetXlaFlags(const std::string& flags, std::string_view origin, Machine& machine) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> warnings,
+                   configs::ApplyXlaFlags(flags, machine.config.chip, origin));
+  if (machine.compiled_for.has_value()) {
+    RETURN_IF_ERROR(configs::ApplyXlaFlags(flags, machine.compiled_for->chip, origin).status());
   }
-  if (!unused.empty()) {
-    config.warnings.push_back(
-        fmt::format("--xla-flags: without effect here: {}", fmt::join(unused, ", ")));
-  }
+  std::vector<std::string>& all = machine.config.warnings;
+  all.insert(all.end(), warnings.begin(), warnings.end());
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config) {
-  if (!config.empty()) return config;
-  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::ImportFile(file));
-  return NamedSlice(file, imported.workload);
-}
-
-absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags) {
+absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags,
+                                  const std::string& programs_flags) {
   Machine machine;
   machine.slice = slice;
+  machine.programs_flags = programs_flags;
   ASSIGN_OR_RETURN(machine.config, configs::LoadConfig(slice, flags.overrides));
   const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, machine.config);
   const bool changes_speeds = others.size() < flags.overrides.size();
@@ -131,7 +124,8 @@ absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& 
   if (flags.recompile && !changes_speeds) {
     machine.config.warnings.push_back("--recompile has no effect: --set changes no speed");
   }
-  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, machine.compiled_for, machine.config));
+  RETURN_IF_ERROR(SetXlaFlags(programs_flags, kProgramsFlags, machine));
+  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, configs::kXlaFlagsOption, machine));
   return machine;
 }
 
@@ -164,7 +158,8 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
     if (!text.starts_with(configs::kPolicyPrefix)) continue;
     ProgramFlags others = flags;
     others.overrides.erase(others.overrides.begin() + static_cast<std::ptrdiff_t>(n));
-    ASSIGN_OR_RETURN(const Machine without, MachineOf(machine.slice, others));
+    ASSIGN_OR_RETURN(const Machine without,
+                     MachineOf(machine.slice, others, machine.programs_flags));
     ASSIGN_OR_RETURN(compiler::NormalisedProgram again, ProgramOf(source, options));
     compiler::Session session;
     absl::StatusOr<compiler::PartitionedProgram> partitioned =
@@ -278,7 +273,7 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
   Opened opened;
   // A misspelt slice is said before a large file is read.
   if (!config.empty()) {
-    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags));
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags, ""));
   }
   const Stopwatch importing;
   if (source.normalised == nullptr) {
@@ -293,6 +288,10 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
     PrintNote(fmt::format("{}: {}, import took {:.1f} ms", source.file, read.container,
                           import_seconds * 1e3));
   }
+  const std::string& programs_flags = read.workload.xla_flags();
+  if (!config.empty() && !programs_flags.empty()) {
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags, programs_flags));
+  }
   if (config.empty()) {
     ASSIGN_OR_RETURN(const std::string slice, NamedSlice(source.file, read.workload));
     const absl::Status loaded = configs::LoadConfig(slice, flags.overrides).status();
@@ -301,7 +300,7 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
                           fmt::format("{} (the slice comes from {}; --config overrides it)",
                                       Message(loaded), source.file));
     }
-    ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags));
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags, programs_flags));
   }
   return opened;
 }

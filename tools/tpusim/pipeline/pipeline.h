@@ -46,8 +46,9 @@ struct Prepared {
 
 // The slice that runs a program, and the one that the program is compiled for.
 struct Machine {
-  std::string slice;       // as --config has it
-  configs::Config config;  // with all that --set says
+  std::string slice;           // as --config has it
+  std::string programs_flags;  // of the TPU compiler, as the workload has them
+  configs::Config config;      // with all that --set says
   // Without speeds that --set changes, where it changes any and not --recompile: the compiler does
   // not know of the question what else would make the program faster.
   std::optional<configs::Config> compiled_for;
@@ -56,14 +57,15 @@ struct Machine {
   // Returns what a program is lowered for; null: the slice that it is compiled for.
   const configs::Config* ToLowerFor() const { return compiled_for ? &config : nullptr; }
 };
-// Errors: no such slice; a parameter or a flag of the TPU compiler that there is not.
-absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags);
+// Flags of the TPU compiler that a workload has, in warnings and errors.
+inline constexpr char kProgramsFlags[] = "flags of the program";
+// `programs_flags` count where --xla-flags do not say otherwise. Errors: no such slice; a parameter
+// or a flag of the TPU compiler that there is not.
+absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags,
+                                  const std::string& programs_flags);
 
 // Returns the slice that a workload names. Error: none; `file` is for the message.
 absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload);
-
-// Returns the slice of a run: the one given, or that which the workload names. Error: none is.
-absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
 
 // The file that a program comes from, and how it is read.
 struct Source {

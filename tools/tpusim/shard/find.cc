@@ -313,18 +313,17 @@ std::vector<std::pair<std::string, std::string>> LeftOutOf(const FindProblem& pr
 absl::StatusOr<std::unique_ptr<FindProblem>> ProblemOf(const FindOptions& options) {
   auto problem = std::make_unique<FindProblem>();
   problem->options = options;
-  ASSIGN_OR_RETURN(const std::string slice, SliceOf(options.workload, options.config));
-  ASSIGN_OR_RETURN(problem->machine, MachineOf(slice, options.program));
+  ASSIGN_OR_RETURN(const Source source, SourceOf(options.workload));
+  ASSIGN_OR_RETURN(Opened opened, Open(source, options.config, options.program));
+  problem->machine = std::move(opened.machine);
   ASSIGN_OR_RETURN(problem->simulation, SimulationOptionsOf(problem->config(), options.machine));
   problem->compile = CompileOptionsOf(options.program);
-  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(options.workload));
-  const std::string& named = imported.workload.name();
-  problem->name = named.empty() ? NameOf(options.workload) : named;
+  problem->name = opened.name;
   search::VariantOptions variants;
   variants.remat = problem->compile.remat;
   variants.may_donate = options.may_donate && !options.program.donate;
   variants.constrainable = options.may_constrain;
-  ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(imported), problem->config(),
+  ASSIGN_OR_RETURN(problem->program, search::ProgramOf(std::move(opened.imported), problem->config(),
                                                        problem->compile.trip_counts, variants));
   search::SpaceOptions space;
   space.devices = problem->config().devices();

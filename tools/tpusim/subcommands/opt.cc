@@ -71,11 +71,12 @@ absl::Status Opt(const OptFlags& flags) {
     return UserError(fmt::format("{} names no slice: give one with --config", flags.module));
   }
   ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, flags.program.overrides));
-  ASSIGN_OR_RETURN(const std::vector<std::string> unused_flags,
-                   configs::ApplyXlaFlags(flags.program.xla_flags, config.chip));
-  if (!unused_flags.empty()) {
-    PrintWarnings(
-        {fmt::format("--xla-flags: without effect here: {}", fmt::join(unused_flags, ", "))});
+  for (const auto& [text, origin] :
+       {std::pair<std::string_view, std::string_view>{imported.workload.xla_flags(), kProgramsFlags},
+        {flags.program.xla_flags, configs::kXlaFlagsOption}}) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> warnings,
+                     configs::ApplyXlaFlags(text, config.chip, origin));
+    PrintWarnings(warnings);
   }
   std::string text;
   compiler::OptimizeOptions options;

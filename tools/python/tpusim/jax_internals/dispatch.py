@@ -67,8 +67,8 @@ class Handler(Protocol):
     def lower(self, platforms: Any, go: Go) -> Any:
         """`f.lower(...)` for these platforms, or for that of the devices."""
 
-    def compile(self, lowered: Any, go: Go) -> Any:
-        """`f.lower(...).compile()`."""
+    def compile(self, lowered: Any, options: dict[str, Any], go: Go) -> Any:
+        """`f.lower(...).compile(options)`."""
 
 
 class Jitted:
@@ -244,8 +244,10 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
             )
 
         def compiling(go: Go) -> Any:
-            return lambda lowered, *args, **kwargs: handler.compile(
-                lowered, lambda: go(lowered, *args, **kwargs)
+            return lambda lowered, compiler_options=None, **more: handler.compile(
+                lowered,
+                dict(compiler_options or {}),
+                lambda given: go(lowered, compiler_options=given, **more),
             )
 
         # Functions called before the block are dispatched without asking Python.

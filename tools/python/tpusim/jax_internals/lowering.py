@@ -25,6 +25,11 @@ def facts(lowered: Any) -> dict[str, Any]:
     return getattr(getattr(lowered, "_lowering", None), "compile_args", None) or {}
 
 
+def compiler_options(traced: Any) -> dict[str, Any]:
+    """Returns the options of the compiler that `jax.jit` was given."""
+    return dict(getattr(traced, "_params", {}).get("compiler_options_kvs", ()))
+
+
 def in_shardings(lowered: Any, arguments: Any) -> Sequence[Any]:
     """Returns shardings of the arguments that the program keeps, or of all if JAX does not say."""
     found = facts(lowered).get("in_shardings")

@@ -2,10 +2,9 @@
 
 import hashlib
 import importlib.metadata
-import os
 from collections.abc import Sequence
 
-from tpusim import files
+from tpusim import compiler_flags, files
 from tpusim.errors import Error
 from tpusim.runner import find_binary
 from tpusim.search.candidate import Candidate
@@ -42,9 +41,7 @@ def versions() -> str:
     """Returns the versions that results depend on."""
     binary = hashlib.sha256(files.read_bytes(find_binary())).hexdigest()
     jax, libtpu = _version("jax"), _version("libtpu")
-    # Of the TPU compiler, where there is one.
-    compiler = f" {libtpu} {os.environ.get('LIBTPU_INIT_ARGS', '')}" if libtpu else ""
-    return f"{binary} {jax}{compiler}"
+    return f"{binary} {jax} {libtpu} {compiler_flags.of_program({})}"
 
 
 def _version(package: str) -> str:
