@@ -120,8 +120,9 @@ absl::StatusOr<Request> FromSlices(const std::string& text) {
 
 absl::StatusOr<Request> FromText(const std::string& text) {
   if (text.find('(') != std::string::npos) return FromSlices(text);
-  const size_t dash = text.find('-');
-  if (text.empty() || dash == std::string::npos) {
+  const std::string name = Respelled(text);
+  const size_t dash = name.find('-');
+  if (dash == std::string::npos) {
     const std::vector<std::string> slices = SliceNames(text);
     if (slices.empty()) {
       return UserError(fmt::format("--config {}: write CHIP-SLICE, such as {}, or a JSON file",
@@ -144,7 +145,7 @@ absl::StatusOr<Request> FromText(const std::string& text) {
     return UserError(fmt::format("--config {}: {}; write {}-SLICE with one of {}", text, why,
                                  cloud->chip, SliceList(rules)));
   }
-  return Request{.chip = text.substr(0, dash), .slice = text.substr(dash + 1)};
+  return Request{.chip = name.substr(0, dash), .slice = name.substr(dash + 1)};
 }
 
 absl::StatusOr<Override> ParseOverride(const std::string& text) {

@@ -218,9 +218,9 @@ TEST(ChipsTest, SlicesThatDoNotExistNameTheNearest) {
 
 TEST(ChipsTest, OtherNamesLeadToTheChip) {
   const auto error = [](const char* text) { return Message(LoadConfig(text, {}).status()); };
-  EXPECT_THAT(error("tpu7x-2x2x1"), HasSubstr("unknown chip \"tpu7x\"; the nearest is v7x"));
+  EXPECT_THAT(error("tpu7-2x2x1"), HasSubstr("unknown chip \"tpu7\"; the nearest is v7x"));
   EXPECT_THAT(error("Trillium-2x2"), HasSubstr("the nearest is v6e"));
-  EXPECT_THAT(error("v5litepod-2x4"), HasSubstr("the nearest is v5e"));
+  EXPECT_THAT(error("v5f-2x4"), HasSubstr("the nearest is v5e"));
 }
 
 TEST(HostsTest, ChipsOfAHostFormABox) {

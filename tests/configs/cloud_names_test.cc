@@ -25,6 +25,20 @@ TEST(CloudNamesTest, ChipsOnV5eAndV6eCoresOnOthers) {
   EXPECT_EQ(NameOf("v3-32"), "v3-4x4");       // 16 chips
 }
 
+TEST(CloudNamesTest, OfOthersAndOfMachines) {
+  EXPECT_EQ(NameOf("tpu7x-128"), "v7x-4x4x4");  // 128 devices
+  EXPECT_EQ(NameOf("v7x-8"), "v7x-2x2x1");
+  EXPECT_EQ(NameOf("tpu7x:4x4x4"), "v7x-4x4x4");
+  EXPECT_EQ(NameOf("2x(tpu7x-2x2x1)"), "2x(v7x-2x2x1)");
+  EXPECT_EQ(NameOf("v5e:4x2"), "v5e-4x2");
+  EXPECT_EQ(NameOf("v5litepod-4x4"), "v5e-4x4");
+  EXPECT_EQ(NameOf("tpu7x-standard-4t"), "v7x-2x2x1");
+  EXPECT_EQ(NameOf("ct5lp-hightpu-8t"), "v5e-2x4");
+  EXPECT_EQ(NameOf("ct5p-hightpu-4t"), "v5p-2x2x1");
+  EXPECT_THAT(NameOf("ct6e-standard-x"), HasSubstr("ct6e"));
+  EXPECT_THAT(NameOf("v7x-7"), HasSubstr("two per chip"));
+}
+
 TEST(CloudNamesTest, TheMostCompactSlice) {
   EXPECT_EQ(NameOf("v4-1024"), "v4-8x8x8");  // not 4x8x16
   EXPECT_EQ(SliceOfChips({"2x8", "4x4"}, 16), "4x4");

@@ -305,6 +305,14 @@ def test_examples_can_be_exported_by_name(tmp_path: pathlib.Path):
         ("v4-32", 16),
         ("2x(v5p-128)", 128),
         ("v2-8", 8),
+        ("v5litepod-4x4", 16),
+        ("tpu7x-128", 128),  # devices
+        ("v7x-8", 8),
+        ("tpu7x:4x4x4", 128),
+        ("tpu7x-2x2x1", 8),
+        ("tpu7x-standard-4t", 8),
+        ("ct5p-hightpu-4t", 4),
+        ("ct6e-standard-8t", 8),
         ("a.json", None),
     ],
 )
