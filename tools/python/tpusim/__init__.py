@@ -18,6 +18,10 @@ The mesh and the shardings with the shortest step, and how sure that is:
 
     tpusim.shard(train_step, params, batch, config="v5e-4x2").best.arguments
 
+Variants of a training command, such as MaxText's:
+
+    tpusim.sweep("python3 train.py --batch 8", {"--batch": [8, 16]}, config="v5e-4x2")
+
 With options of the TPU compiler, where its wheel is installed:
 
     tpusim.flags(build, config="v6e-4x2")
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from tpusim.seeing import seen_as
     from tpusim.sharding import FoundShardings, shard
     from tpusim.simulation import simulate
+    from tpusim.sweeping import Sweep, Variant, sweep
     from tpusim.timeline import Timeline
     from tpusim.version import __version__ as __version__
     from tpusim.workload import (
@@ -88,8 +93,10 @@ __all__ = [
     "Report",
     "SearchInterruptedError",
     "SearchResults",
+    "Sweep",
     "Timeline",
     "TripCount",
+    "Variant",
     "Workload",
     "advise",
     "calibrate",
@@ -103,6 +110,7 @@ __all__ = [
     "seen_as",
     "shard",
     "simulate",
+    "sweep",
 ]
 
 # Names of the package by the module that defines them.
@@ -119,6 +127,7 @@ _NAMES = {
     "seeing": "seen_as",
     "sharding": "FoundShardings shard",
     "simulation": "simulate",
+    "sweeping": "Sweep Variant sweep",
     "timeline": "Timeline",
     "version": "__version__",
     "workload": "Compilation CompilerOption DeviceCoordinates KernelCost MemoryAnalysis MeshAxis "

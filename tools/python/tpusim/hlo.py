@@ -65,6 +65,11 @@ class Shape:
         return cls(wire.number_of(fields, 2), tuple(integers(fields, 3)), parts, space)
 
     @property
+    def has_indices(self) -> bool:
+        """Whether elements are signed integers of 32 or 64 bits."""
+        return self.element_type in (4, 5)
+
+    @property
     def bytes(self) -> int:
         """Size without padding; of a tuple, of all its parts."""
         if self.element_type == _TUPLE:
@@ -107,6 +112,16 @@ class Computation:
     def operands(self, instruction: Instruction) -> list[Instruction]:
         """The operands of one of its instructions."""
         return [self.by_id[i] for i in instruction.operands]
+
+
+def arguments(data: bytes) -> list[Instruction]:
+    """Returns the parameters of a module's entry, without reading the rest."""
+    fields = wire.parse(module_bytes(data))
+    entry = wire.number_of(fields, 6)
+    computations = map(wire.parse, wire.all_bytes(fields, 3))
+    inside = next(c for c in computations if wire.number_of(c, 5) == entry)
+    instructions = map(Instruction, wire.all_bytes(inside, 2))
+    return [i for i in instructions if i.opcode == "parameter"]
 
 
 class Module:

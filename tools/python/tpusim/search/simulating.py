@@ -8,15 +8,11 @@ from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search import cpu, payload
-from tpusim.search.failures import text_of
+from tpusim.search.failures import does_not_fit, text_of
 from tpusim.search.problem import Problem
 from tpusim.search.row import Row, Status
 from tpusim.sharding import FoundShardings, brief
 
-# The compiler's message when no rematerialisation makes a program fit.
-_DOES_NOT_FIT = re.compile(
-    r"the program does not fit in HBM: it needs (.+?) per device .*? than the (.+?) that .*"
-)
 # The message of a search for shardings that finds none that fits.
 _NOTHING_FITS = re.compile(r"nothing fits: the least that was seen needs (.+?) of (.+?) usable HBM")
 
@@ -34,7 +30,7 @@ def simulate(problem_bytes: bytes, program: bytes, words: tuple[str, ...], found
         row = dataclasses.replace(row_of(simulation.run(), problem), found=found)
     except Exception as error:
         text = text_of(error)
-        full = _DOES_NOT_FIT.search(text) if isinstance(error, Error) else None
+        full = does_not_fit(error)
         least = _NOTHING_FITS.search(text) if isinstance(error, Error) else None
         if full:
             row = Row(Status.DOES_NOT_FIT, why=f"needs {full[1]} of {full[2]}: {full[0]}")
