@@ -4,7 +4,7 @@
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
 #include "stages.h"
-#include "workloads/mosaic/bytecode.h"
+#include "workloads/mosaic/assembly.h"
 #include "workloads/mosaic/price.h"
 
 namespace tpusim::fuzz {
@@ -23,7 +23,7 @@ mosaic::Call AnyCall(size_t operands) {
 }
 
 bool ExerciseKernel(const std::string& bytes) {
-  const auto module = mosaic::ReadBytecode(bytes);
+  const auto module = mosaic::ReadBody(bytes);
   if (!module.ok()) {
     TPUSIM_CHECK(!module.status().message().empty(), "a refusal without a reason");
     return false;

@@ -2,7 +2,7 @@
 //
 //   import    bytes of a file to a module, and all that reads one
 //   text      HLO text to a module and back
-//   kernel    the bytecode of a Pallas kernel to its price
+//   kernel    the body of a Pallas kernel, bytecode or text, to its price
 //   compiler  a module to the instruction streams of a small slice
 //
 // An input may be refused, but must say why. An accepted one must keep what its stage promises;

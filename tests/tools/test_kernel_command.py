@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[2]
+# The operation of a compiled module, Pallas's name for every kernel, the function that is one.
+NAMES_OF_MATMUL = ("multiply.1", "pallas*", "kernel")
 MATMUL = ROOT / "validation/workloads/pallas_matmul_4096.pb.gz"
 
 
@@ -35,6 +37,13 @@ def test_a_kernel_is_the_report_s(binary: str, tmp_path: pathlib.Path) -> None:
     subprocess.run([binary, "run", MATMUL, "--report", report, "--quiet"], check=True)
     step = json.loads(report.read_text())["step_time_ns"]
     assert abs(found["time_ns"] - step) < 0.01 * step
+
+
+def test_a_compiled_module_knows_kernels_by_their_author_s_names(binary: str) -> None:
+    module = ROOT / "tests/data/compiled/v5e-1x1/pallas_matmul_4096.pb.gz"
+    first = [kernel(binary, module, name).stdout.partition("\n")[0] for name in NAMES_OF_MATMUL]
+    assert first == [first[0]] * len(NAMES_OF_MATMUL)
+    assert first[0].startswith("multiply.1 (custom-call)")
 
 
 def test_text_and_names(binary: str) -> None:

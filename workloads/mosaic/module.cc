@@ -42,7 +42,9 @@ const Operation* Module::Function(std::string_view symbol) const {
 
 const Operation* Module::Main() const {
   for (const Operation* operation : top.operations) {
-    if (operation->name == "func.func" && operation->Find("scalar_prefetch") != nullptr) {
+    const bool runs = operation->Find("scalar_prefetch") != nullptr ||
+                      operation->Find("iteration_bounds") != nullptr;
+    if (operation->name == "func.func" && runs) {
       return operation;
     }
   }

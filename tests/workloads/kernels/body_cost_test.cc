@@ -68,6 +68,34 @@ TEST_F(BodyCost, TablesOfConstantsAreKnown) {
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(2 * 2 * 8 * 128));
 }
 
+// The compiler's own kernels: with a grid they are pipelined like any other, without one the scalar
+// core executes them.
+TEST_F(BodyCost, TextIsPricedByItsGridOrOnTheScalarCore) {
+  Instruction* x = m_.Param(BF16({512, 2048}));
+  Instruction* w = m_.Param(BF16({2048, 128}));
+  const std::string body = mosaic::BodyBytes("attention_text");
+  Instruction* attention = CallOf(body, "", F32({512, 128}), {x, w});
+  std::string scalar = body;
+  const std::string grid = "iteration_bounds = array<i64: 4, 8>, ";
+  scalar.erase(scalar.find(grid), grid.size());
+  Instruction* metadata = CallOf(scalar, "", F32({8}), {x, w});
+  std::string damaged = body;
+  damaged.replace(damaged.find("exp %1"), 6, "exp %9");
+  Instruction* unread = CallOf(damaged, "", F32({512, 128}), {x, w});
+  Price();
+  const CustomCost cost = CustomCostOf(*attention).value();
+  ASSERT_TRUE(cost.pipeline.has_value());
+  EXPECT_THAT(cost.pipeline->grid, ElementsAre(4, 8));
+  EXPECT_EQ(cost.products.at(0).count, 32);
+  EXPECT_FALSE(cost.time.has_value());
+  const CustomCost of_scalars = CustomCostOf(*metadata).value();
+  EXPECT_FALSE(of_scalars.pipeline.has_value());
+  // 29 lines for each of eight results.
+  EXPECT_EQ(of_scalars.time, ToTime(Cycles(29 * 8), target_.chip().clock));
+  EXPECT_THAT(std::string(CustomCostOf(*unread).status().message()), HasSubstr("line 11"));
+  EXPECT_EQ(NameOfBody(*attention), "main");
+}
+
 TEST_F(BodyCost, LoopsTakeStatedCounts) {
   Instruction* lengths = m_.Param(S32({8}));
   Instruction* x = m_.Param(F32({64, 128}));

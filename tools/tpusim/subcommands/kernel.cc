@@ -25,6 +25,8 @@
 #include "tools/tpusim/output/outputs.h"
 #include "tools/tpusim/pipeline/pipeline.h"
 #include "tools/tpusim/subcommands/kernel_body.h"
+#include "workloads/compiler/session.h"
+#include "workloads/kernels/opaque/custom_cost.h"
 
 namespace tpusim::tools {
 namespace {
@@ -91,12 +93,25 @@ std::vector<NamedKernel> KernelsOf(const isa::PodProgram& program) {
   return kernels;
 }
 
-// Returns the kernels whose name matches, or the last part of whose scope does.
+// Returns the calls of Pallas kernels that their author calls so.
+std::set<std::string> CallsNamed(const hlo::Module& module, const std::string& name) {
+  std::set<std::string> calls;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const hlo::Instruction* i : computation->instructions()) {
+      if (kernels::IsPallasCall(*i) && kernels::IsNamed(*i, name)) calls.insert(i->name());
+    }
+  }
+  return calls;
+}
+
+// Returns the kernels whose operation is called so or is one of `calls`.
 absl::StatusOr<std::vector<NamedKernel>> Matching(std::vector<NamedKernel> kernels,
                                                   const std::string& name,
+                                                  const std::set<std::string>& calls,
                                                   const configs::ChipParams& chip) {
   const auto matches = [&](const NamedKernel& kernel) {
-    return fnmatch(name.c_str(), kernel.op->name.c_str(), 0) == 0;
+    const std::string& operation = kernel.op->name;
+    return fnmatch(name.c_str(), operation.c_str(), 0) == 0 || calls.contains(operation);
   };
   std::vector<NamedKernel> chosen;
   std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(chosen), matches);
@@ -227,11 +242,21 @@ absl::Status PrintKernel(const KernelFlags& flags) {
   if (flags.body) {
     return PrintKernelBodies(flags.workload, flags.config, flags.name, flags.program, flags.json);
   }
-  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
-                                                    CompileOptionsOf(flags.program)));
+  ASSIGN_OR_RETURN(const Source source, SourceOf(flags.workload));
+  compiler::Session session;
+  std::set<std::string> calls;
+  const RunStages stages = [&](compiler::PartitionedProgram partitioned, const Machine& machine) {
+    absl::StatusOr<compiler::CompileResult> compiled = compiler::Finish(
+        std::move(partitioned), compiler::Stage::kStreams, machine.ToLowerFor());
+    if (compiled.ok()) calls = CallsNamed(*compiled->module, flags.name);
+    return compiled;
+  };
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(source, flags.config, flags.program, CompileOptionsOf(flags.program),
+                           session, stages));
   const configs::ChipParams& chip = prepared.config.chip;
   ASSIGN_OR_RETURN(const std::vector<NamedKernel> kernels,
-                   Matching(KernelsOf(prepared.compiled.program), flags.name, chip));
+                   Matching(KernelsOf(prepared.compiled.program), flags.name, calls, chip));
   std::string text;
   Json list = Json::array();
   for (const NamedKernel& kernel : kernels) {
@@ -258,13 +283,14 @@ Command AddKernel(CLI::App& parent) {
       parent.add_subcommand("kernel", "Explain the time of one kernel, unit by unit");
   AddWorkloadFlags(*app, flags->workload, flags->config);
   app->add_option("name", flags->name,
-                  "Name of an operation of the compiled program, as in reports; may be a glob")
+                  "Name of an operation of the compiled program, as in reports, or of a Pallas "
+                  "kernel; may be a glob")
       ->type_name("NAME")
       ->required();
   app->add_flag("--json", flags->json, "Print JSON");
   app->add_flag("--body", flags->body,
                 "Print the work of one call of a Pallas kernel: FLOPs, bytes, matmuls, and "
-                "loops that depend on data; NAME may be the kernel's name");
+                "loops that depend on data");
   AddProgramFlags(*app, flags->program);
   AddExamples(*app,
               {{"tpusim kernel step.pb dot.3", "what bounds this matmul"},

@@ -20,7 +20,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/kernels/opaque/limits.h"
-#include "workloads/mosaic/bytecode.h"
+#include "workloads/mosaic/assembly.h"
 #include "workloads/mosaic/price.h"
 
 namespace tpusim::kernels {
@@ -86,7 +86,7 @@ class BodyCosts {
   absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body) {
     std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
     if (kernel == nullptr) {
-      ASSIGN_OR_RETURN(kernel, mosaic::ReadBytecode(body));
+      ASSIGN_OR_RETURN(kernel, mosaic::ReadBody(body));
     }
     std::optional<tpusim::KernelCost> dearest;
     std::set<std::vector<std::vector<int64_t>>> seen;
@@ -176,12 +176,14 @@ CustomCost Estimated(const Instruction& call, const hlo::CarriedEstimate& carrie
   return cost;
 }
 
-// Kernels that the TPU compiler adds itself (the metadata of ragged products) carry MLIR as text
-// and compute integers on the scalar core, element after element of their results. Of loops whose
-// lengths are data nothing more is known.
-std::optional<CustomCost> CostOfText(const Instruction& call, const std::string& body,
-                                     const target::Target& target) {
-  if (!body.starts_with("module")) return std::nullopt;
+// The TPU compiler adds kernels without a grid (the metadata of ragged products), which compute
+// integers on the scalar core, element after element of their results. Of loops whose lengths are
+// data nothing more is known.
+std::optional<CustomCost> CostOnScalarCore(const Instruction& call, const std::string& body,
+                                           const target::Target& target) {
+  if (!mosaic::IsAssembly(body) || body.find(" iteration_bounds = ") != std::string::npos) {
+    return std::nullopt;
+  }
   const auto operations = std::ranges::count(body, '\n');
   int64_t elements = 0;
   CustomCost cost;
@@ -200,7 +202,9 @@ std::optional<CustomCost> CostOfText(const Instruction& call, const std::string&
 OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips& trips,
                     const target::Target& target) {
   const std::optional<std::string> body = BodyOfCall(call);
-  if (const auto scalar = body ? CostOfText(call, *body, target) : std::nullopt) return {*scalar};
+  if (const auto scalar = body ? CostOnScalarCore(call, *body, target) : std::nullopt) {
+    return {*scalar};
+  }
   OpenCost found;
   found.unpriced = kNoBody;
   if (body) {
@@ -221,6 +225,15 @@ OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips
 }
 
 }  // namespace
+
+std::string NameOfBody(const Instruction& call) {
+  const std::optional<std::string> body = IsPallasCall(call) ? BodyOfCall(call) : std::nullopt;
+  if (!body) return "";
+  const auto module = mosaic::ReadBody(*body);
+  const mosaic::Operation* main = module.ok() ? (*module)->Main() : nullptr;
+  const mosaic::Attribute* name = main == nullptr ? nullptr : main->Find("sym_name");
+  return name == nullptr ? "" : name->text;
+}
 
 std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
                                   const target::Target& target) {

@@ -5,8 +5,8 @@
 // tables that it reads ahead of its blocks are known where the program computes them of constants;
 // where partitions have different ones, the dearest counts.
 //
-// The TPU compiler adds kernels of its own whose body is MLIR as text, on the scalar core: they
-// take a cycle per line and element of their results.
+// The TPU compiler adds kernels of its own whose body is MLIR as text. Those without a grid run on
+// the scalar core: they take a cycle per line and element of their results.
 //
 // What cannot be priced so (an operation without a rule, a loop on data without a stated count) has
 // the kernel's own cost estimate, if it carries one. That counts FLOPs alone. They are taken to be
@@ -27,6 +27,10 @@
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
+
+// Returns the name of the function that a Pallas kernel is, as its author wrote it; empty: the call
+// is none, or its body cannot be read.
+std::string NameOfBody(const hlo::Instruction& call);
 
 // A Pallas call of a partitioned module, and what its body does in one call, with loops on data
 // apart. Error (no rule): why that is not known.

@@ -17,6 +17,7 @@
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/host_callback.h"
+#include "workloads/kernels/opaque/body_cost.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -414,8 +415,11 @@ bool IsNamed(const Instruction& call, const std::string& pattern) {
   const auto matches = [&](const std::string& name) {
     return !name.empty() && fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
   };
-  return matches(call.name()) || matches(LastOf(call.op_name())) ||
-         matches(hlo::FrontendAttribute(call, "kernel_name").value_or(""));
+  const std::string& path = call.op_name();
+  return matches(call.name()) || matches(path.substr(path.rfind('/') + 1)) ||
+         matches(LastOf(path)) ||
+         matches(hlo::FrontendAttribute(call, "kernel_name").value_or("")) ||
+         matches(NameOfBody(call));
 }
 
 std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,

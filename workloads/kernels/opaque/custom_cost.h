@@ -128,7 +128,7 @@ Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 bool IsPallasCall(const hlo::Instruction& instruction);
 
 // Returns whether `pattern`, a name or a glob, fits a custom call: the name of its instruction, of
-// its kernel, or the last part of its scope.
+// its kernel, of the function that its kernel is, or a last part of its scope.
 bool IsNamed(const hlo::Instruction& custom_call, const std::string& pattern);
 
 // Writes costs onto the custom calls that they name; the first match wins. Returns the calls
