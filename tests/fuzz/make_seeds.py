@@ -4,7 +4,7 @@ Run from the root of the repository with jax 0.10.2, after a build:
     python tests/fuzz/make_seeds.py
 `NAME.hlo` is what JAX lowers for TPU, `NAME_scheduled.hlo` the program of a device that tpusim
 makes of it (fusions, starts and dones, memory spaces).
-`NAME.mosaic` is the body of a Pallas kernel, as its call carries it; `attention_text.mosaic` is
+`NAME.mosaic` is the body of a Pallas kernel, as its call carries it; `NAME_text.mosaic` is
 written by hand, in the text in which the TPU compiler adds kernels of its own.
 Small programs are what fuzzers need: hundreds of executions a second, and a mutation that
 hits something.

@@ -21,6 +21,7 @@
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/kernels/opaque/limits.h"
 #include "workloads/mosaic/assembly.h"
+#include "workloads/mosaic/balanced.h"
 #include "workloads/mosaic/price.h"
 
 namespace tpusim::kernels {
@@ -45,6 +46,12 @@ std::optional<std::string> BodyOfCall(const Instruction& call) {
   std::string bytes;
   if (!absl::Base64Unescape(body->get_ref<const std::string&>(), &bytes)) return std::nullopt;
   return bytes;
+}
+
+std::string NameOfKernel(const mosaic::Module& kernel) {
+  const mosaic::Operation* main = kernel.Main();
+  const mosaic::Attribute* name = main == nullptr ? nullptr : main->Find("sym_name");
+  return name == nullptr ? "" : name->text;
 }
 
 mosaic::Weights WeightsOf(const configs::ChipParams& chip) {
@@ -83,7 +90,9 @@ class BodyCosts {
     facts_.weights = WeightsOf(target.chip());
   }
 
-  absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body) {
+  // `balanced`: groups whose sizes are data are of equal size. Error: then also where there are none.
+  absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body,
+                                        bool balanced = false) {
     std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
     if (kernel == nullptr) {
       ASSIGN_OR_RETURN(kernel, mosaic::ReadBody(body));
@@ -120,7 +129,16 @@ class BodyCosts {
       for (const Shape* leaf : hlo::Leaves(call.shape())) {
         if (leaf->IsArray()) facts.results.push_back(ArrayOf(*leaf));
       }
-      ASSIGN_OR_RETURN(tpusim::KernelCost cost, mosaic::PriceOf(*kernel, facts));
+      const auto equal = balanced ? mosaic::Balanced(*kernel, facts) : std::nullopt;
+      if (balanced && !equal) return NoRule("the kernel has no groups whose sizes are data");
+      ASSIGN_OR_RETURN(tpusim::KernelCost cost,
+                       mosaic::PriceOf(*kernel, equal ? equal->call : facts));
+      if (equal) {
+        cost.add_assumed(fmt::format(
+            "takes {} steps on axis {} of its grid, as {} groups of equal size make them (state "
+            "others with --trip-count {}/grid.{}=N)",
+            equal->steps, equal->axis, equal->groups, NameOfKernel(*kernel), equal->axis));
+      }
       if (!dearest ||
           mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {
         dearest = std::move(cost);
@@ -217,6 +235,12 @@ OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips
       found.unpriced = Message(priced.status());
     }
     if (found.unpriced.empty()) return found;
+    // A grouped product.
+    const auto balanced = costs.Of(call, *body, /*balanced=*/true);
+    if (price.ok() && balanced.ok()) {
+      absl::StatusOr<OpenCost> equal = OpenCostOf(*balanced, trips);
+      if (equal.ok() && equal->unpriced.empty()) return *std::move(equal);
+    }
   }
   if (const auto carried = hlo::CarriedCost(call)) {
     return {Estimated(call, *carried, found.unpriced, target.chip().mxu)};
@@ -230,9 +254,7 @@ std::string NameOfBody(const Instruction& call) {
   const std::optional<std::string> body = IsPallasCall(call) ? BodyOfCall(call) : std::nullopt;
   if (!body) return "";
   const auto module = mosaic::ReadBody(*body);
-  const mosaic::Operation* main = module.ok() ? (*module)->Main() : nullptr;
-  const mosaic::Attribute* name = main == nullptr ? nullptr : main->Find("sym_name");
-  return name == nullptr ? "" : name->text;
+  return module.ok() ? NameOfKernel(**module) : "";
 }
 
 std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
