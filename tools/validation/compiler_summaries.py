@@ -39,7 +39,7 @@ def has_summary(program: str, slice_name: str) -> bool:
 def summary(program: str, slice_name: str) -> Summary:
     """Returns the summary that there is, kept or derived."""
     if is_derived(program, slice_name):
-        return summary_of(program, slice_name, _compiled(program, slice_name))
+        return summary_of(program, slice_name, kept_module(program, slice_name))
     return unpack(SUMMARIES / slice_name / f"{program}.json.gz")
 
 
@@ -75,7 +75,7 @@ def summary_of(program: str, slice_name: str, compiled: dict[str, Any]) -> Summa
     return made
 
 
-def _compiled(program: str, slice_name: str) -> dict[str, Any]:
+def kept_module(program: str, slice_name: str) -> dict[str, Any]:
     """The kept module, in the form in which the compiler's child process hands it over."""
     from jaxlib import _hlo as hlo
 
