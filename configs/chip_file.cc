@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "configs/chip_schema.h"
+#include "configs/compiler_files.h"
 #include "configs/embedded_files.h"
 #include "configs/instructions.h"
 #include "configs/names.h"
@@ -27,7 +28,14 @@ using Json = nlohmann::json;
 constexpr int kMaxBases = 8;
 constexpr std::streamsize kMaxFileBytes = 4 * kMiB;
 
-absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth);
+// A chip that is asked for: of which compiler, and how many files have named it as a base.
+struct Asked {
+  std::string compiler;
+  int depth = 0;
+};
+
+absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder,
+                                    const Asked& asked);
 
 // Returns the chip of this name by its other names; "" if it has none.
 std::string OtherName(std::string name) {
@@ -300,24 +308,22 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
   return absl::OkStatus();
 }
 
-// The built-in file, the latest if there are several.
-const Json& CompilerFile() {
-  static const Json* json = [] {
-    absl::StatusOr<Json> parsed = ParseJson(EmbeddedFiles("compilers").back().text, CompilerName());
-    TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
-    return new Json(*std::move(parsed));
-  }();
-  return *json;
-}
-
 // Reads the values of the TPU compiler for a chip: those that its file gives for this chip by name,
 // else for the chip that this one is like ("like" in the file), else for all chips. A chip that the
 // file does not list, "" for one, has the values for all chips.
-absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
-  const Json& json = CompilerFile();
-  const std::string where = CompilerName() + ".json";
+absl::Status ReadCompilerFile(const std::string& chip, const std::string& compiler,
+                              ChipFile* file) {
+  const Json* found = CompilerFile(compiler);
+  if (found == nullptr) {
+    return UserError(fmt::format("unknown compiler \"{}\"; the nearest is {} (compilers: {})",
+                                 compiler, Nearest(compiler, CompilerNames()),
+                                 Join(CompilerNames(), ", ")));
+  }
+  const Json& json = *found;
+  const std::string where = compiler + ".json";
   Policy& policy = file->chip.compiler;
   policy = Policy();
+  policy.compiler = compiler;
   std::string borrowed;
   if (json["chips"].contains(chip)) {
     const Json& known = json["chips"][chip];
@@ -358,7 +364,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFi
     if (like.empty()) {
       policy.like.clear();
     } else if (std::ranges::find(chips, like) != chips.end()) {
-      RETURN_IF_ERROR(ReadCompilerFile(like, file));
+      RETURN_IF_ERROR(ReadCompilerFile(like, std::string(policy.compiler), file));
     } else {
       return UserError(fmt::format("{}.like: {})", where, UnknownChip(like)));
     }
@@ -375,7 +381,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFi
 }
 
 absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& where,
-                                     const std::string& folder, int depth,
+                                     const std::string& folder, const Asked& asked,
                                      const std::string& built_in = "") {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, where));
   if (!json.is_object()) return UserError(where + ": a chip file holds a JSON object");
@@ -383,13 +389,13 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
   file.provenance.resize(ChipParameters().size());
   ASSIGN_OR_RETURN(const std::string base, ReadString(json, "base", where));
   if (!base.empty()) {
-    if (depth >= kMaxBases) {
+    if (asked.depth >= kMaxBases) {
       return UserError(
           fmt::format("{}: more than {} bases; does a file name itself?", where, kMaxBases));
     }
-    ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, depth + 1));
+    ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, {asked.compiler, asked.depth + 1}));
   } else {
-    RETURN_IF_ERROR(ReadCompilerFile(built_in, &file));
+    RETURN_IF_ERROR(ReadCompilerFile(built_in, asked.compiler, &file));
   }
   static const std::vector<std::string> kFields = {
       "$schema", "name", "description",  "base",     "chip",
@@ -459,14 +465,15 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth) {
+absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder,
+                                    const Asked& asked) {
   if (IsJsonPath(name)) {
     const std::string path = (std::filesystem::path(folder) / name).lexically_normal().string();
     ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-    return ParseChipAt(text, path, FolderOf(path), depth);
+    return ParseChipAt(text, path, FolderOf(path), asked);
   }
   for (const EmbeddedFile& chip : EmbeddedFiles("chips")) {
-    if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", depth, name);
+    if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", asked, name);
   }
   return UserError(UnknownChip(name) + "; or a path ending in .json)");
 }
@@ -480,10 +487,8 @@ std::optional<double> NumberOf(const Parameter& parameter, const Json& json) {
   return json.get<double>();
 }
 
-std::string CompilerName() { return std::string(EmbeddedFiles("compilers").back().name); }
-
 const Parameter* ParameterOfFlag(std::string_view flag) {
-  for (const auto& [name, row] : CompilerFile()["values"].items()) {
+  for (const auto& [name, row] : (*CompilerFile(CompilerName()))["values"].items()) {
     if (row.contains("flag") && row["flag"] == flag) {
       return FindParameter(std::string(kPolicyPrefix) + name);
     }
@@ -502,13 +507,14 @@ absl::StatusOr<Json> ReadJsonFile(const std::string& path) {
   return ParseJson(text, path);
 }
 
-absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder) {
-  return LoadChipAt(name, folder, 0);
+absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder,
+                                  const std::string& compiler) {
+  return LoadChipAt(name, folder, {compiler});
 }
 
 absl::StatusOr<ChipFile> ParseChip(std::string_view text, const std::string& where,
                                    const std::string& folder) {
-  return ParseChipAt(text, where, folder, 0);
+  return ParseChipAt(text, where, folder, {CompilerName()});
 }
 
 absl::Status CheckChip(const ChipParams& chip) {

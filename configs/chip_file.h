@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "configs/chip.h"
 #include "configs/chip_schema.h"
+#include "configs/compiler_files.h"
 
 namespace tpusim::configs {
 
@@ -37,8 +38,9 @@ struct ChipFile {
 };
 
 // `name` is a built-in chip, or a path to a file (it ends in ".json"), relative
-// to `folder` unless absolute.
-absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder);
+// to `folder` unless absolute. Error: no such chip or compiler.
+absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder,
+                                  const std::string& compiler = CompilerName());
 
 // The text of a chip file; `where` names it in messages, relative bases are looked up in `folder`.
 absl::StatusOr<ChipFile> ParseChip(std::string_view text, const std::string& where,
@@ -47,8 +49,6 @@ absl::StatusOr<ChipFile> ParseChip(std::string_view text, const std::string& whe
 // Checks what no single parameter can: VMEM windows fit in VMEM, devices divide the cores, ...
 absl::Status CheckChip(const ChipParams& chip);
 
-// The version of the TPU compiler that configs/compilers tells of: "libtpu-0.0.42".
-std::string CompilerName();
 // The value of the compiler that a flag of it sets, "xla_..."; null if there is none.
 const Parameter* ParameterOfFlag(std::string_view flag);
 

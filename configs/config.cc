@@ -213,14 +213,16 @@ void WarnAboutPeak(Config* config) {
 }  // namespace
 
 absl::StatusOr<Config> LoadConfig(const std::string& text,
-                                  const std::vector<std::string>& overrides) {
+                                  const std::vector<std::string>& overrides,
+                                  const std::string& compiler) {
   absl::StatusOr<Request> request = IsJsonPath(text) ? FromFile(text) : FromText(text);
   if (!request.ok()) return request.status();
   for (const std::string& change : overrides) {
     ASSIGN_OR_RETURN(Override parsed, ParseOverride(change));
     request->overrides.push_back(std::move(parsed));
   }
-  ASSIGN_OR_RETURN(ChipFile file, LoadChip(request->chip, request->folder));
+  ASSIGN_OR_RETURN(ChipFile file, LoadChip(request->chip, request->folder,
+                                                compiler.empty() ? CompilerName() : compiler));
   Config config;
   config.chip = std::move(file.chip);
   for (const Override& change : request->overrides) RETURN_IF_ERROR(Apply(change, &config));

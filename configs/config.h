@@ -36,8 +36,10 @@ struct ParameterInfo {
 // Errors name what was wrong and the nearest valid thing: unknown chip, slice that does not exist
 // (with the valid ones of that size or all), unknown --set name (with the nearest), value that is
 // not a number or out of range. `overrides` are "key=value" texts in command-line order.
+// `compiler` is whose policy holds, one of CompilerNames (chip_file.h); "": the newest.
 absl::StatusOr<Config> LoadConfig(const std::string& text,
-                                  const std::vector<std::string>& overrides);
+                                  const std::vector<std::string>& overrides,
+                                  const std::string& compiler = "");
 
 // Returns the overrides that change more than how fast the machine is: sizes, counts, and cycles of
 // instructions, for which VLIW code is scheduled. Speeds are rates, latencies in time and
@@ -49,7 +51,7 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
 std::vector<std::string> ChipNames();
 std::vector<std::string> SliceNames(const std::string& chip);  // "1x1", "2x2", ...
 absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip);
-// Returns the values of the TPU compiler for this chip.
+// Returns the values of the newest TPU compiler for this chip.
 absl::StatusOr<std::vector<ParameterInfo>> DescribeCompiler(const std::string& chip);
 
 }  // namespace tpusim::configs

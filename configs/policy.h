@@ -4,7 +4,8 @@
 // a row of policy_rows.inc, and has its value in configs/compilers/NAME.json, with the program that
 // told, the nearest values that were seen to behave otherwise, and the compiler's flag if it has
 // one. `tpusim configs CHIP --compiler` prints them all, --set compiler.NAME=VALUE and --xla-flags
-// override them. A pass asks target::Target::policy() and has no such number of its own: what an
+// override them. A file of a later version names the one that it is `like` and gives what differs;
+// which one holds, --compiler or the version that compiled the module says. A pass asks target::Target::policy() and has no such number of its own: what an
 // operation costs is in instructions.h, limits of effort are the passes' own matter.
 #ifndef TPUSIM_CONFIGS_POLICY_H_
 #define TPUSIM_CONFIGS_POLICY_H_
@@ -17,6 +18,8 @@
 namespace tpusim::configs {
 
 struct Policy {
+  // The file that the values are from, "libtpu-0.0.42".
+  std::string compiler;
   // The chip whose compiled programs say which collective algorithms are chosen
   // (workloads/collectives/choice_table.h); "": the fastest are.
   std::string like;

@@ -220,12 +220,23 @@ TEST(ChipsTest, BuiltInFilesMatchTheSchema) {
   EXPECT_EQ(Mismatch(schema, wrong, schema, ""), ": unknown icy");
 }
 
-TEST(ChipsTest, TheFileOfTheCompilerMatchesItsSchema) {
+TEST(ChipsTest, TheFilesOfCompilersMatchTheirSchema) {
   const auto schema = nlohmann::json::parse(CompilerJsonSchema());
-  const std::string path =
-      std::string(TPUSIM_SOURCE_DIR) + "/configs/compilers/" + CompilerName() + ".json";
-  auto file = nlohmann::json::parse(ReadText(path));
-  EXPECT_EQ(Mismatch(schema, file, schema, ""), "");
+  nlohmann::json file;
+  for (const std::string& name : CompilerNames()) {
+    const std::string path =
+        std::string(TPUSIM_SOURCE_DIR) + "/configs/compilers/" + name + ".json";
+    file = nlohmann::json::parse(ReadText(path));
+    EXPECT_EQ(file["name"], name);
+    EXPECT_EQ(Mismatch(schema, file, schema, ""), "");
+    if (file.contains("like")) {
+      EXPECT_NE(CompilerFile(file["like"].get<std::string>()), nullptr);
+    }
+  }
+  // A file that is like none says all.
+  file.erase("like");
+  EXPECT_THAT(Mismatch(schema, file, schema, ""), HasSubstr("anyOf"));
+  file = *CompilerFile(CompilerName());
   // Chips are those that there are, and a chip that is like another has a row.
   const std::vector<std::string> chips = ChipNames();
   EXPECT_EQ(file["chips"].size(), chips.size());

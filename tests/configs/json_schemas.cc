@@ -158,6 +158,7 @@ std::string CompilerJsonSchema() {
                   {"additionalProperties", object}};
   chips["additionalProperties"]["properties"] = {{"like", text}, {"source", text}};
   Schema values = object;
+  Schema every_value = Schema::array();
   Schema definitions = Schema::object();
   for (const Parameter& parameter : ChipParameters()) {
     if (!IsPolicy(parameter)) continue;
@@ -172,7 +173,7 @@ std::string CompilerJsonSchema() {
     definitions[definition] = row;
     values["properties"][name] = {{"description", parameter.description},
                                   {"$ref", "#/$defs/" + definition}};
-    values["required"].push_back(name);
+    every_value.push_back(name);
   }
   Schema root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "tpusim compiler"},
@@ -181,9 +182,19 @@ std::string CompilerJsonSchema() {
                   "value: how it was found, and the nearest values that were seen to behave "
                   "otherwise."}};
   root.update(object);
-  root["required"] = {"name", "chips", "values"};
+  root["required"] = {"name", "build", "values"};
+  // The first file has all values, later ones what differs.
+  root["anyOf"] = {{{"required", {"like"}}},
+                   {{"required", {"chips"}},
+                    {"properties", {{"values", {{"required", every_value}}}}}}};
   root["properties"] = {{"$schema", text},
                         {"name", text},
+                        {"like", {{"type", "string"},
+                                  {"description", "the file that has the values that this one "
+                                                  "leaves out"}}},
+                        {"build", {{"type", "string"},
+                                   {"pattern", "^cl/[0-9]+$"},
+                                   {"description", "what the library calls itself"}}},
                         {"description", text},
                         {"chips", chips},
                         {"values", values}};

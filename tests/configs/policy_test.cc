@@ -42,6 +42,36 @@ TEST(PolicyTest, AValueIsTheChipsOwnElseThatOfTheOneItIsLike) {
   EXPECT_EQ(PolicyOf("v6e").single_phase_most_bytes, Bytes(10 * kKiB));
 }
 
+TEST(PolicyTest, AModuleHasTheNewestFileThatIsNotNewer) {
+  const std::vector<std::string> names = CompilerNames();
+  ASSERT_EQ(names.front(), "libtpu-0.0.42");
+  EXPECT_EQ(names.back(), CompilerName());
+  EXPECT_EQ(CompilerOf("0.0.42.1"), "libtpu-0.0.42");
+  EXPECT_EQ(CompilerOf("0.0.50"), "libtpu-0.0.42");
+  EXPECT_EQ(CompilerOf("0.0.9"), "libtpu-0.0.42");  // older than all
+  EXPECT_EQ(CompilerOf("0.0.52"), "libtpu-0.0.52");
+  EXPECT_EQ(CompilerOf("0.1"), CompilerName());
+  // A library that says its build alone.
+  EXPECT_EQ(CompilerOf("Built on Jun 17 2026 11:08:48 (1781719728) cl/933746096"), names.front());
+  EXPECT_EQ(CompilerOf("cl/1014260216"), "libtpu-0.0.42");
+  EXPECT_EQ(CompilerOf("cl/1014260217"), "libtpu-0.0.52");
+  for (const char* none : {"", "nightly", "cl/", "0.0.x"}) {
+    EXPECT_EQ(CompilerOf(none), CompilerName()) << none;
+  }
+}
+
+TEST(PolicyTest, AFileHasWhatItLeavesOutOfTheOneThatItIsLike) {
+  for (const std::string& name : CompilerNames()) {
+    const Policy policy = LoadChip("v4", "", name)->chip.compiler;
+    EXPECT_EQ(policy.compiler, name);
+    EXPECT_EQ(policy.like, "v5p");
+    EXPECT_EQ(policy.fusion_most_operands, PolicyOf("v4").fusion_most_operands);
+  }
+  EXPECT_EQ(LoadConfig("v5e-4x2", {}, "libtpu-0.0.42")->chip.compiler.compiler, "libtpu-0.0.42");
+  EXPECT_THAT(std::string(LoadConfig("v5e-4x2", {}, "libtpu-0.0.43").status().message()),
+              StartsWith("unknown compiler \"libtpu-0.0.43\"; the nearest is libtpu-0.0.4"));
+}
+
 TEST(PolicyTest, EveryValueHasASourceABracketAndItsFlag) {
   for (const std::string& chip : ChipNames()) {
     const auto rows = DescribeCompiler(chip).value();

@@ -19,6 +19,7 @@ const std::set<std::string> kShown = {"quiet", "verbose", "pass-timings", "help"
 // A value of each option; flags have none.
 const std::map<std::string, std::string> kValues = {
     {"set", "chip.hbm.efficiency=0.5"},
+    {"compiler", "libtpu-0.0.42"},
     {"trip-count", "*=3"},
     {"kernel-cost", "flash*=12.5us"},
     {"branch", "*=1"},

@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 from tests.tools.command_line import example
 
 FILE = pathlib.Path(__file__).parents[2] / "configs" / "compilers" / "libtpu-0.0.42.json"
+NEWEST = sorted(path.stem for path in FILE.parent.glob("libtpu-*.json"))[-1]
 MOST_MEMBERS = "compiler.windowed_einsum_most_members=8"
 
 
@@ -40,7 +41,7 @@ def test_every_value_is_shown_with_what_is_known_of_it(run, chip):
 
 def test_json_has_the_same(run):
     (chip,) = json.loads(run("configs", "v4", "--compiler", "--json").stdout)["chips"]
-    assert (chip["name"], chip["compiler"]) == ("v4", "libtpu-0.0.42")
+    assert (chip["name"], chip["compiler"]) == ("v4", NEWEST)
     rows = {row["name"]: row for row in chip["parameters"]}
     values = [f"compiler.{name}" for name in json.loads(FILE.read_text())["values"]]
     assert [name for name in rows if not name.startswith("instructions.")] == values
@@ -108,6 +109,26 @@ def test_flags_of_the_file_are_understood(run, tmp_path):
     assert all_reduces("--set", "compiler.all_reduce_combined_arrays=1") > together
     done = run("compile", str(program), "--xla-flags", "--xla_tpu_rwb_fusion=false", "-o", "x")
     assert "without effect here: xla_tpu_rwb_fusion" in done.stderr
+
+
+def test_the_policy_is_that_of_the_module_s_compiler(run, tmp_path):
+    def policy(*arguments: str) -> tuple[str, str]:
+        done = run(*arguments, "--report", str(tmp_path / "r.json"))
+        assert done.returncode == 0, done.stderr
+        found = re.findall("^compiler +policy of (.*)$", done.stdout, re.MULTILINE)
+        return json.loads((tmp_path / "r.json").read_text())["compiler"], "".join(found)
+
+    module = FILE.parents[2] / "tests/data/compiled/v5e-1x1/softmax_f32.pb.gz"
+    assert tpusim.Workload.load(module).compilation.libtpu_version == "0.0.42.1"
+    assert policy(str(module)) == ("libtpu-0.0.42", "libtpu-0.0.42")
+    # The newest is not said.
+    assert policy(str(module), "--compiler", NEWEST) == (NEWEST, "")
+    program = example("psum")
+    assert policy(str(program)) == (NEWEST, "")
+    assert policy(str(program), "--compiler", "libtpu-0.0.42") == (FILE.stem, FILE.stem)
+    none = run(str(program), "--compiler", "libtpu-0.0.1")
+    assert none.returncode == 2
+    assert f"libtpu-0.0.1 not in {{libtpu-0.0.42,{NEWEST}}}" in none.stderr
 
 
 def test_what_is_no_value_is_said(rejects):

@@ -15,6 +15,7 @@ FIELDS = {
     "command_line": list,
     "workload": str,
     "config": str,
+    "compiler": str,
     "step_time_ns": float,
     "error_bar": dict,
     "bound_ns": dict,

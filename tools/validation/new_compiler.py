@@ -13,7 +13,9 @@ file is from:
   whether they are windowed, asynchronous or synchronous;
 * kernels of one device (tests/data/compiled): the compiler's estimate, and the most VMEM of one.
 
-The version needs a file of its own if any of the first two differ, or many of the last.
+The version needs a file of its own if any of the first two differ, or many of the last. A later
+JAX orders devices otherwise, which moves groups too: where the JAX of the kept programs takes the
+library (TPU_LIBRARY_PATH=.../libtpu.so), what differs is the compiler's alone.
 """
 
 import argparse
@@ -65,10 +67,11 @@ class Compared:
     @property
     def differing(self) -> list[str]:
         """Fields that are not the same, with both values."""
+        fields = dict.fromkeys([*self.kept, *self.made])
         return [
-            f"{field}: {self.kept[field]} -> {self.made.get(field)}"
-            for field in self.kept
-            if not alike(self.kept[field], self.made.get(field))
+            f"{field}: {self.kept.get(field)} -> {self.made.get(field)}"
+            for field in fields
+            if not alike(self.kept.get(field), self.made.get(field))
         ]
 
 

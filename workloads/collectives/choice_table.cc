@@ -323,13 +323,9 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
 
 const ChoiceTable& CompilerChoices() {
   static const auto* const table = [] {
-    const std::string name = configs::CompilerName();
-    const std::vector<configs::EmbeddedFile>& files = configs::EmbeddedFiles("collectives");
-    const auto file =
-        std::ranges::find_if(files, [&](const auto& each) { return each.name == name; });
-    TPUSIM_CHECK(file != files.end(), "every compiler has rows of choices");
+    const configs::EmbeddedFile& file = configs::EmbeddedFiles("collectives").back();
     absl::StatusOr<ChoiceTable> parsed =
-        ParseChoiceTable(file->text, "collectives/" + name + ".json");
+        ParseChoiceTable(file.text, fmt::format("collectives/{}.json", file.name));
     TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
     return new ChoiceTable(*std::move(parsed));
   }();

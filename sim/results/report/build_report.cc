@@ -355,6 +355,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.records = RecordsOf(info.records);
   r.partitions = info.partitions;
   r.device_order = info.device_order;
+  r.compiler = config.chip.compiler.compiler;
   r.compute_busy = critical.compute_busy;
   r.mxu_busy = critical.mxu_busy;
   r.vpu_busy = critical.vpu_busy;

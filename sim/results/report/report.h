@@ -120,6 +120,7 @@ struct RecordReport {
 struct Report {
   Producer producer;
   std::string workload, config;
+  std::string compiler;  // whose policy holds: "libtpu-0.0.42"
   Picoseconds step_time{0};
   Bounds bound;
   // Model and all FLOPs, against the published bf16 peak: more than 1 with products of formats that

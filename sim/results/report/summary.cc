@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "configs/compiler_files.h"
 #include "configs/memory.h"
 #include "configs/printable.h"
 #include "sim/results/report/collective_groups.h"
@@ -82,6 +83,9 @@ Lines Head(const Report& r, size_t width) {
       "workload", fmt::format("{} on {}: {}, {}, {}", r.workload, r.config, Plural(r.chips, "chip"),
                               Plural(r.devices, "device"), Plural(r.partitions, "partition"))));
   lines.push_back(Field("device order", r.device_order.empty() ? "-" : r.device_order));
+  if (r.compiler != configs::CompilerName()) {
+    lines.push_back(Field("compiler", fmt::format("policy of {}", r.compiler)));
+  }
   // Narrower formats than bf16 may have more than its peak.
   const char* of = std::max(r.mfu, r.hfu) > 1 ? " of the bf16 peak" : "";
   lines.push_back(Field(

@@ -236,12 +236,13 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   };
   EXPECT_THAT(keys(j),
               ElementsAre("schema", "tpusim_version", "command_line", "workload", "config",
-                          "step_time_ns", "error_bar", "bound_ns", "bound_by", "critical_path_ns",
-                          "mfu", "hfu", "flops", "peak_flops_per_second", "hbm_bytes_per_second",
-                          "exposed_communication_ns", "hidden_communication_ns", "peak_hbm_bytes",
-                          "usable_hbm_bytes", "memory_at_peak", "devices", "chips", "chip_classes",
-                          "folding", "events", "ops", "scopes", "collectives", "reshard_sites",
-                          "rollup", "links", "assumptions", "warnings", "records"));
+                          "compiler", "step_time_ns", "error_bar", "bound_ns", "bound_by",
+                          "critical_path_ns", "mfu", "hfu", "flops", "peak_flops_per_second",
+                          "hbm_bytes_per_second", "exposed_communication_ns",
+                          "hidden_communication_ns", "peak_hbm_bytes", "usable_hbm_bytes",
+                          "memory_at_peak", "devices", "chips", "chip_classes", "folding", "events",
+                          "ops", "scopes", "collectives", "reshard_sites", "rollup", "links",
+                          "assumptions", "warnings", "records"));
   EXPECT_THAT(keys(j["folding"]), ElementsAre("approximate", "device_classes", "simulations",
                                               "ignored_skew_ns", "error_bound_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));

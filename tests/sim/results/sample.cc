@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/compiler_files.h"
 #include "configs/status_macros.h"
 #include "sim/results/report/build_report.h"
 #include "sim/results/trace/perfetto.h"
@@ -22,6 +23,7 @@ using sim::Track;
 configs::Config MakeConfig() {
   configs::Config c;
   c.name = "toy-2x1";
+  c.chip.compiler.compiler = configs::CompilerName();
   c.chip.name = "toy";
   c.chip.tensor_cores = 1;
   c.chip.devices = 1;

@@ -54,7 +54,9 @@ def test_a_choice_counts_exactly_and_a_quantity_by_a_tenth() -> None:
     assert compared("kernels", 100.0, 109.0).differing == []
     assert compared("kernels", 100.0, 120.0).differing == ["cycles: 100.0 -> 120.0"]
     refused = Compared("products", "p", {"all-gather 8 2 sync": 1}, {"error": "refused"})
-    assert refused.differing == ["all-gather 8 2 sync: 1 -> None"]
+    assert refused.differing == ["all-gather 8 2 sync: 1 -> None", "error: None -> refused"]
+    more = Compared("products", "p", {}, {"all-gather 8 2 windowed": 1})
+    assert more.differing == ["all-gather 8 2 windowed: None -> 1"]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def compile_lowered(
     options: Options,
 ) -> tuple[bytes, tuple[DeviceCoordinates, ...], Compilation]:
     """The compiled module, where each of its partitions is, and how it was compiled."""
-    version = topology.require_libtpu()
     described = topology.topology_of(config)
     devices = topology.placed(described, [axis.size for axis in mesh], partitions, places)
+    version = _libtpu_of(devices[0])
     where = tuple(map(topology.coordinates_of, devices))
     kept = _kept_in(lowered, (version, described, where, sorted(options.items())))
     if kept is not None and kept.is_file():
@@ -159,8 +159,8 @@ def _topology_of(devices: Sequence[Any]) -> str:
 
 
 def _libtpu_of(device: Any) -> str:
-    """The version of the wheel, else the line by which the runtime names its build."""
-    if importlib.util.find_spec("libtpu") is not None:
+    """The version of the wheel if it has the library that runs, else the line of its build."""
+    if not os.environ.get("TPU_LIBRARY_PATH") and importlib.util.find_spec("libtpu") is not None:
         return topology.require_libtpu()
     lines = str(device.client.platform_version).splitlines()
     return next((line for line in lines if line.startswith("Built on")), " ".join(lines))

@@ -61,7 +61,8 @@ absl::StatusOr<std::vector<Variant>> LargerChips(const MemoryQuestion& question,
   for (const HoldingSlice& slice : slices) {
     const std::string chip = slice.config.substr(0, slice.config.find('-'));
     // With the user's settings, which may not suit that chip.
-    const auto config = configs::LoadConfig(slice.config, question.program.overrides);
+    const auto config = configs::LoadConfig(slice.config, question.program.overrides,
+                                            question.program.compiler);
     if (!config.ok() || config->chip.hbm.bytes <= machine.chip.hbm.bytes) continue;
     if (!seen.insert(chip).second) continue;
     variants.push_back(
@@ -195,7 +196,8 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole,
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much,
                           VariantJudge& judge) {
   ASSIGN_OR_RETURN(const configs::Config machine,
-                   configs::LoadConfig(question.config, question.program.overrides));
+                   configs::LoadConfig(question.config, question.program.overrides,
+                                       question.program.compiler));
   search::Verdict base;
   base.kind = search::Verdict::Kind::kTooLarge;
   base.peak = *buffers::NeededHbm(too_much);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "configs/compiler_files.h"
 #include "configs/name_value.h"
 #include "configs/number_text.h"
 #include "configs/quantity_text.h"
@@ -175,6 +176,11 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
   AddRepeated(app, "--set", flags.overrides, "PARAMETER=VALUE",
               "Override a parameter; `tpusim configs CHIP` lists their names");
+  app.add_option("--compiler", flags.compiler,
+                 "TPU compiler whose policy holds (default: the one that compiled the module, else "
+                 "the newest)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(configs::CompilerNames()));
   app.add_option("--xla-flags", flags.xla_flags,
                  "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS; `tpusim configs CHIP "
                  "--compiler` lists those that are modelled, others give a warning")
@@ -310,12 +316,12 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 }
 
 void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
-  const auto& [overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
-               costs, ragged, routing, mesh, arguments, constraints, remat, donated, kept,
+  const auto& [overrides, recompile, compiler, xla_flags, trip_counts, branches, kernel_time,
+               kernel_costs, costs, ragged, routing, mesh, arguments, constraints, remat, donated, kept,
                device_order, algorithms, donate, passes, explain, verify_passes, pass_timings, quiet,
                verbose] = flags;
-  digest.Add(overrides, recompile, xla_flags, trip_counts, branches, kernel_time, kernel_costs,
-             costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
+  digest.Add(overrides, recompile, compiler, xla_flags, trip_counts, branches, kernel_time,
+             kernel_costs, costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
              algorithms, donate, passes, verify_passes);
   digest.Add(routing.exponent);  // a file counts by what is in it
   for (const std::vector<int64_t>& layer : routing.layers) digest.Add(layer);

@@ -23,6 +23,7 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 struct ProgramFlags {
   std::vector<std::string> overrides;    // --set NAME=VALUE
   bool recompile = false;                // --recompile
+  std::string compiler;                  // --compiler
   std::string xla_flags;                 // --xla-flags
   std::vector<std::string> trip_counts;  // --trip-count LOOP=N, checked by the parser
   std::vector<std::string> branches;     // --branch NAME=k, checked too

@@ -55,7 +55,7 @@ absl::StatusOr<search::Verdict> VariantJudge::Of(const std::string& slice,
                                                  const ProgramFlags& flags,
                                                  const MachineFlags* machine) {
   ASSIGN_OR_RETURN(const Machine on,
-                   MachineOf(slice, flags, program_.imported.workload.xla_flags()));
+                   MachineOf(slice, flags, CompilerOfProgram(program_.imported.workload)));
   const compiler::CompileOptions options = CompileOptionsOf(flags);
   std::optional<sim::SimulationOptions> simulation;
   if (machine != nullptr) {

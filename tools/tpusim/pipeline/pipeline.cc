@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "configs/chip_schema.h"
+#include "configs/compiler_files.h"
 #include "configs/limit.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
@@ -110,21 +111,27 @@ absl::Status SetXlaFlags(const std::string& flags, std::string_view origin, Mach
 
 }  // namespace
 
+ProgramsCompiler CompilerOfProgram(const tpusim::Workload& workload) {
+  return {workload.xla_flags(), workload.compilation().libtpu_version()};
+}
+
 absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags,
-                                  const std::string& programs_flags) {
+                                  const ProgramsCompiler& program) {
   Machine machine;
   machine.slice = slice;
-  machine.programs_flags = programs_flags;
-  ASSIGN_OR_RETURN(machine.config, configs::LoadConfig(slice, flags.overrides));
+  machine.programs_flags = program.xla_flags;
+  const std::string compiler =
+      flags.compiler.empty() ? configs::CompilerOf(program.libtpu) : flags.compiler;
+  ASSIGN_OR_RETURN(machine.config, configs::LoadConfig(slice, flags.overrides, compiler));
   const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, machine.config);
   const bool changes_speeds = others.size() < flags.overrides.size();
   if (changes_speeds && !flags.recompile) {
-    ASSIGN_OR_RETURN(machine.compiled_for, configs::LoadConfig(slice, others));
+    ASSIGN_OR_RETURN(machine.compiled_for, configs::LoadConfig(slice, others, compiler));
   }
   if (flags.recompile && !changes_speeds) {
     machine.config.warnings.push_back("--recompile has no effect: --set changes no speed");
   }
-  RETURN_IF_ERROR(SetXlaFlags(programs_flags, kProgramsFlags, machine));
+  RETURN_IF_ERROR(SetXlaFlags(program.xla_flags, kProgramsFlags, machine));
   RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, configs::kXlaFlagsOption, machine));
   return machine;
 }
@@ -158,8 +165,9 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const Source& source,
     if (!text.starts_with(configs::kPolicyPrefix)) continue;
     ProgramFlags others = flags;
     others.overrides.erase(others.overrides.begin() + static_cast<std::ptrdiff_t>(n));
+    others.compiler = machine.config.chip.compiler.compiler;
     ASSIGN_OR_RETURN(const Machine without,
-                     MachineOf(machine.slice, others, machine.programs_flags));
+                     MachineOf(machine.slice, others, {machine.programs_flags, ""}));
     ASSIGN_OR_RETURN(compiler::NormalisedProgram again, ProgramOf(source, options));
     compiler::Session session;
     absl::StatusOr<compiler::PartitionedProgram> partitioned =
@@ -273,7 +281,7 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
   Opened opened;
   // A misspelt slice is said before a large file is read.
   if (!config.empty()) {
-    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags, ""));
+    RETURN_IF_ERROR(MachineOf(config, flags).status());
   }
   const Stopwatch importing;
   if (source.normalised == nullptr) {
@@ -288,20 +296,17 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
     PrintNote(fmt::format("{}: {}, import took {:.1f} ms", source.file, read.container,
                           import_seconds * 1e3));
   }
-  const std::string& programs_flags = read.workload.xla_flags();
-  if (!config.empty() && !programs_flags.empty()) {
-    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags, programs_flags));
-  }
+  std::string slice = config;
   if (config.empty()) {
-    ASSIGN_OR_RETURN(const std::string slice, NamedSlice(source.file, read.workload));
+    ASSIGN_OR_RETURN(slice, NamedSlice(source.file, read.workload));
     const absl::Status loaded = configs::LoadConfig(slice, flags.overrides).status();
     if (!loaded.ok()) {
       return absl::Status(loaded.code(),
                           fmt::format("{} (the slice comes from {}; --config overrides it)",
                                       Message(loaded), source.file));
     }
-    ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags, programs_flags));
   }
+  ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags, CompilerOfProgram(read.workload)));
   return opened;
 }
 

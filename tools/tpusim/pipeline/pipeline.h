@@ -57,12 +57,18 @@ struct Machine {
   // Returns what a program is lowered for; null: the slice that it is compiled for.
   const configs::Config* ToLowerFor() const { return compiled_for ? &config : nullptr; }
 };
+// What a workload says of the TPU compiler that it is for.
+struct ProgramsCompiler {
+  std::string xla_flags;
+  std::string libtpu;  // that compiled it ("0.0.42.1"); "": it is not compiled
+};
+ProgramsCompiler CompilerOfProgram(const tpusim::Workload& workload);
 // Flags of the TPU compiler that a workload has, in warnings and errors.
 inline constexpr char kProgramsFlags[] = "flags of the program";
-// `programs_flags` count where --xla-flags do not say otherwise. Errors: no such slice; a parameter
-// or a flag of the TPU compiler that there is not.
+// Flags of the program count where --xla-flags do not say otherwise. Errors: no such slice or
+// compiler; a parameter or a flag of the TPU compiler that there is not.
 absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags,
-                                  const std::string& programs_flags);
+                                  const ProgramsCompiler& program = {});
 
 // Returns the slice that a workload names. Error: none; `file` is for the message.
 absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload);

@@ -181,7 +181,9 @@ class Advice {
 VerdictOr Measured(const AdviseFlags& flags, const Variant& variant,
                    const compiler::ScheduledProgram& scheduled) {
   Prepared prepared;
-  ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
+  ASSIGN_OR_RETURN(prepared.config,
+                   configs::LoadConfig(variant.config, variant.program.overrides,
+                                       variant.program.compiler));
   ASSIGN_OR_RETURN(prepared.compiled.program, scheduled.LowerFor(prepared.config));
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine));
   search::Verdict verdict;
@@ -198,7 +200,8 @@ absl::StatusOr<bool> ChangesSpeedsOnly(const AdviseFlags& flags, const configs::
                                        const Variant& variant) {
   if (flags.program.recompile) return false;
   ASSIGN_OR_RETURN(const configs::Config changed,
-                   configs::LoadConfig(variant.config, variant.program.overrides));
+                   configs::LoadConfig(variant.config, variant.program.overrides,
+                                       variant.program.compiler));
   return configs::WithoutSpeeds(variant.program.overrides, changed).size() ==
          configs::WithoutSpeeds(flags.program.overrides, machine).size();
 }
@@ -217,13 +220,15 @@ absl::StatusOr<results::Report> ReportOf(const Prepared& base, const MachineFlag
 absl::Status Advise(const AdviseFlags& flags) {
   // A misspelt slice is said before a large file is read.
   if (!flags.config.empty()) {
-    RETURN_IF_ERROR(configs::LoadConfig(flags.config, flags.program.overrides).status());
+    RETURN_IF_ERROR(
+        configs::LoadConfig(flags.config, flags.program.overrides, flags.program.compiler)
+            .status());
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<VariantJudge> judge,
                    VariantJudge::Of(flags.workload, flags.program));
   ASSIGN_OR_RETURN(const std::string slice, judge->SliceOf(flags.config));
   ASSIGN_OR_RETURN(const configs::Config machine,
-                   configs::LoadConfig(slice, flags.program.overrides));
+                   configs::LoadConfig(slice, flags.program.overrides, flags.program.compiler));
   std::vector<Variant> speeds, others;
   for (Variant& variant : ChipVariants(machine, slice, flags.program)) {
     ASSIGN_OR_RETURN(const bool only_speeds, ChangesSpeedsOnly(flags, machine, variant));

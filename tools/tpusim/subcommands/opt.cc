@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/compiler_files.h"
 #include "configs/printable.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
@@ -70,7 +71,12 @@ absl::Status Opt(const OptFlags& flags) {
   if (slice.empty()) {
     return UserError(fmt::format("{} names no slice: give one with --config", flags.module));
   }
-  ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, flags.program.overrides));
+  const std::string compiler =
+      flags.program.compiler.empty()
+          ? configs::CompilerOf(CompilerOfProgram(imported.workload).libtpu)
+          : flags.program.compiler;
+  ASSIGN_OR_RETURN(configs::Config config,
+                   configs::LoadConfig(slice, flags.program.overrides, compiler));
   for (const auto& [text, origin] :
        {std::pair<std::string_view, std::string_view>{imported.workload.xla_flags(), kProgramsFlags},
         {flags.program.xla_flags, configs::kXlaFlagsOption}}) {
