@@ -278,6 +278,7 @@ class ReportFields:
     schema: str  # "tpusim.report/1"
     workload: str  # the name of the program
     config: str  # the slice, "v5e-4x2"
+    compiler: str  # whose policy held, "libtpu-0.0.52"
     step_time_ns: float  # when the last device finishes
     bound_ns: Bounds  # what the step cannot be shorter than
     bound_by: str  # what has most of the critical path: "compute", "hbm", "ici", ...

@@ -57,7 +57,7 @@ struct Machine {
   // Returns what a program is lowered for; null: the slice that it is compiled for.
   const configs::Config* ToLowerFor() const { return compiled_for ? &config : nullptr; }
 };
-// What a workload says of the TPU compiler that it is for.
+// The TPU compiler that a workload is for, as far as the workload says.
 struct ProgramsCompiler {
   std::string xla_flags;
   std::string libtpu;  // that compiled it ("0.0.42.1"); "": it is not compiled
