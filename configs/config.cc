@@ -222,7 +222,7 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
     request->overrides.push_back(std::move(parsed));
   }
   ASSIGN_OR_RETURN(ChipFile file, LoadChip(request->chip, request->folder,
-                                                compiler.empty() ? CompilerName() : compiler));
+                                           compiler.empty() ? CompilerName() : compiler));
   Config config;
   config.chip = std::move(file.chip);
   for (const Override& change : request->overrides) RETURN_IF_ERROR(Apply(change, &config));

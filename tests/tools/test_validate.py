@@ -94,6 +94,8 @@ def test_kernels(run, tmp_path):
     some = run("validate", "--kernels", VALIDATION / "kernels_measured", "--chip", "v5e", "--long")
     assert "rows have no program in" in some.stdout
     assert run("validate", "--kernels", tmp_path).returncode == 1
+    other = run("validate", "--kernels", VALIDATION / "kernels_measured", "--chip", "v5x")
+    assert other.stderr.startswith("tpusim: error: --chip v5x: nothing was measured on it; there")
 
 
 def test_validate(run, tmp_path):

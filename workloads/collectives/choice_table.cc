@@ -323,7 +323,10 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
 
 const ChoiceTable& CompilerChoices() {
   static const auto* const table = [] {
-    const configs::EmbeddedFile& file = configs::EmbeddedFiles("collectives").back();
+    // All versions of the compiler that are known choose alike.
+    const std::vector<configs::EmbeddedFile>& files = configs::EmbeddedFiles("collectives");
+    TPUSIM_CHECK(files.size() == 1, "several tables of choices, and no rule which holds");
+    const configs::EmbeddedFile& file = files.front();
     absl::StatusOr<ChoiceTable> parsed =
         ParseChoiceTable(file.text, fmt::format("collectives/{}.json", file.name));
     TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));

@@ -4,8 +4,8 @@
 // whose results it would store. The program stays as it is until the pass has decided.
 //
 // Fusion compares lower bounds of the times of candidates, which take a few additions per
-// instruction. Exact times (each candidate fused in a module of its own, lowered and timed) were
-// asked for where bounds were nearly equal, and changed no step for the better.
+// instruction. Exact times (each candidate fused in a module of its own, lowered and timed) had no
+// caller.
 #ifndef TPUSIM_WORKLOADS_COST_CANDIDATE_H_
 #define TPUSIM_WORKLOADS_COST_CANDIDATE_H_
 
@@ -135,6 +135,7 @@ Fused Fuse(hlo::Module& module, const KernelGraph& graph, const Candidate& candi
            const std::string& name);
 // Whether the candidate is one instruction as it is: nothing is fused to it.
 bool IsLone(const KernelGraph& graph, const Candidate& candidate);
+
 }  // namespace tpusim::cost
 
 #endif  // TPUSIM_WORKLOADS_COST_CANDIDATE_H_

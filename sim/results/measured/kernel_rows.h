@@ -40,12 +40,12 @@ struct KernelOutcome {
 struct KernelScore {
   std::string group, chip;  // "" = all
   int64_t rows = 0, failed = 0;
-  double median = 0;         // ratio of times
-  double mean_error = 0;     // of absolute relative errors
-  double ninetieth = 0;      // percentile of these
-  double signed_error = 0;   // mean of relative errors
-  double peak_median = 0;    // ratio of peaks
-  double peak_error = 0;     // mean of absolute relative errors
+  double median = 0;        // ratio of times
+  double mean_error = 0;    // of absolute relative errors
+  double ninetieth = 0;     // percentile of these
+  double signed_error = 0;  // mean of relative errors
+  double peak_median = 0;   // ratio of peaks
+  double peak_error = 0;    // mean of absolute relative errors
 };
 
 // Returns a score for each group on each chip, in the order of the groups, and one of all rows at

@@ -167,8 +167,8 @@ void MemoryFields(auto& visit, Is<Report> auto& r, const configs::Memory& memory
 }
 
 void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
-  visit("tpusim_version", r.producer.version, "command_line", r.producer.command_line,
-        "workload", r.workload, "config", r.config, "compiler", r.compiler, "step_time_ns", r.step_time,
+  visit("tpusim_version", r.producer.version, "command_line", r.producer.command_line, "workload",
+        r.workload, "config", r.config, "compiler", r.compiler, "step_time_ns", r.step_time,
         "error_bar", r.error_bar, "bound_ns", r.bound);
   if (visit.Has("routing", !r.routing.routing.empty())) visit("routing", r.routing);
   visit.Derived("bound_by", [&] {

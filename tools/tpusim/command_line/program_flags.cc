@@ -317,12 +317,12 @@ compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 
 void AddTo(configs::Digest& digest, const ProgramFlags& flags) {
   const auto& [overrides, recompile, compiler, xla_flags, trip_counts, branches, kernel_time,
-               kernel_costs, costs, ragged, routing, mesh, arguments, constraints, remat, donated, kept,
-               device_order, algorithms, donate, passes, explain, verify_passes, pass_timings, quiet,
-               verbose] = flags;
+               kernel_costs, costs, ragged, routing, mesh, arguments, constraints, remat, donated,
+               kept, device_order, algorithms, donate, passes, explain, verify_passes, pass_timings,
+               quiet, verbose] = flags;
   digest.Add(overrides, recompile, compiler, xla_flags, trip_counts, branches, kernel_time,
-             kernel_costs, costs, ragged, mesh, arguments, constraints, remat, donated, kept, device_order,
-             algorithms, donate, passes, verify_passes);
+             kernel_costs, costs, ragged, mesh, arguments, constraints, remat, donated, kept,
+             device_order, algorithms, donate, passes, verify_passes);
   digest.Add(routing.exponent);  // a file counts by what is in it
   for (const std::vector<int64_t>& layer : routing.layers) digest.Add(layer);
 }

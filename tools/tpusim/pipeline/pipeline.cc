@@ -115,13 +115,16 @@ ProgramsCompiler CompilerOfProgram(const tpusim::Workload& workload) {
   return {workload.xla_flags(), workload.compilation().libtpu_version()};
 }
 
+std::string CompilerFor(const ProgramFlags& flags, const ProgramsCompiler& program) {
+  return flags.compiler.empty() ? configs::CompilerOf(program.libtpu) : flags.compiler;
+}
+
 absl::StatusOr<Machine> MachineOf(const std::string& slice, const ProgramFlags& flags,
                                   const ProgramsCompiler& program) {
   Machine machine;
   machine.slice = slice;
   machine.programs_flags = program.xla_flags;
-  const std::string compiler =
-      flags.compiler.empty() ? configs::CompilerOf(program.libtpu) : flags.compiler;
+  const std::string compiler = CompilerFor(flags, program);
   ASSIGN_OR_RETURN(machine.config, configs::LoadConfig(slice, flags.overrides, compiler));
   const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, machine.config);
   const bool changes_speeds = others.size() < flags.overrides.size();
@@ -281,7 +284,7 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
   Opened opened;
   // A misspelt slice is said before a large file is read.
   if (!config.empty()) {
-    RETURN_IF_ERROR(MachineOf(config, flags).status());
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(config, flags));
   }
   const Stopwatch importing;
   if (source.normalised == nullptr) {
@@ -306,7 +309,10 @@ absl::StatusOr<Opened> Open(const Source& source, const std::string& config,
                                       Message(loaded), source.file));
     }
   }
-  ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags, CompilerOfProgram(read.workload)));
+  const ProgramsCompiler said = CompilerOfProgram(read.workload);
+  if (config.empty() || said != ProgramsCompiler()) {
+    ASSIGN_OR_RETURN(opened.machine, MachineOf(slice, flags, said));
+  }
   return opened;
 }
 

@@ -61,8 +61,11 @@ struct Machine {
 struct ProgramsCompiler {
   std::string xla_flags;
   std::string libtpu;  // that compiled it ("0.0.42.1"); "": it is not compiled
+  bool operator==(const ProgramsCompiler&) const = default;
 };
 ProgramsCompiler CompilerOfProgram(const tpusim::Workload& workload);
+// Returns the compiler whose policy holds: that of --compiler, else the one of the program.
+std::string CompilerFor(const ProgramFlags& flags, const ProgramsCompiler& program);
 // Flags of the TPU compiler that a workload has, in warnings and errors.
 inline constexpr char kProgramsFlags[] = "flags of the program";
 // Flags of the program count where --xla-flags do not say otherwise. Errors: no such slice or

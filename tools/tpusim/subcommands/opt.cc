@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "configs/compiler_files.h"
 #include "configs/printable.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
@@ -71,15 +70,14 @@ absl::Status Opt(const OptFlags& flags) {
   if (slice.empty()) {
     return UserError(fmt::format("{} names no slice: give one with --config", flags.module));
   }
-  const std::string compiler =
-      flags.program.compiler.empty()
-          ? configs::CompilerOf(CompilerOfProgram(imported.workload).libtpu)
-          : flags.program.compiler;
-  ASSIGN_OR_RETURN(configs::Config config,
-                   configs::LoadConfig(slice, flags.program.overrides, compiler));
+  ASSIGN_OR_RETURN(
+      configs::Config config,
+      configs::LoadConfig(slice, flags.program.overrides,
+                          CompilerFor(flags.program, CompilerOfProgram(imported.workload))));
   for (const auto& [text, origin] :
-       {std::pair<std::string_view, std::string_view>{imported.workload.xla_flags(), kProgramsFlags},
-        {flags.program.xla_flags, configs::kXlaFlagsOption}}) {
+       {std::pair<std::string, std::string_view>(imported.workload.xla_flags(), kProgramsFlags),
+        std::pair<std::string, std::string_view>(flags.program.xla_flags,
+                                                 configs::kXlaFlagsOption)}) {
     ASSIGN_OR_RETURN(const std::vector<std::string> warnings,
                      configs::ApplyXlaFlags(text, config.chip, origin));
     PrintWarnings(warnings);

@@ -46,11 +46,7 @@ absl::Status KeepChips(const std::vector<std::string>& chips, results::Measureme
   if (chips.empty()) return absl::OkStatus();
   std::set<std::string> known;
   for (const results::Measurement& m : all.rows) known.insert(m.chip);
-  for (const std::string& chip : chips) {
-    if (known.contains(chip)) continue;
-    return UserError(fmt::format("--chip {}: nothing was measured on it; there are {}", chip,
-                                 fmt::join(known, ", ")));
-  }
+  RETURN_IF_ERROR(CheckChips(chips, known));
   const auto other = [&chips](const auto& row) {
     return std::find(chips.begin(), chips.end(), row.chip) == chips.end();
   };

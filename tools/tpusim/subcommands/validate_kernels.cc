@@ -1,6 +1,7 @@
 #include "tools/tpusim/subcommands/validate_kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -43,18 +44,31 @@ bool IsWanted(const results::KernelRow& row, const KernelsFlags& flags) {
 
 }  // namespace
 
+absl::Status CheckChips(const std::vector<std::string>& chips, const std::set<std::string>& known) {
+  for (const std::string& chip : chips) {
+    if (known.contains(chip)) continue;
+    return UserError(fmt::format("--chip {}: nothing was measured on it; there are {}", chip,
+                                 fmt::join(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateKernels(const KernelsFlags& flags, const ProgramFlags& program,
                              const MachineFlags& machine) {
   const std::filesystem::path folder = flags.folder;
   const std::string file = (folder / "rows.jsonl.gz").string();
   RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {{"rows", file}}));
   ASSIGN_OR_RETURN(const std::vector<results::KernelRow> rows, RowsIn(file));
+  std::set<std::string> known;
+  for (const results::KernelRow& row : rows) known.insert(row.chip);
+  RETURN_IF_ERROR(CheckChips(flags.chips, known));
   std::vector<results::KernelOutcome> outcomes;
   std::vector<Task> tasks;
   int64_t missing = 0;
   for (const results::KernelRow& row : rows) {
     if (!IsWanted(row, flags)) continue;
-    const std::filesystem::path workload = folder / "programs" / fmt::format("{}.pb.gz", row.number);
+    const std::filesystem::path workload =
+        folder / "programs" / fmt::format("{}.pb.gz", row.number);
     if (!std::filesystem::exists(workload)) {
       ++missing;
       continue;
@@ -89,8 +103,8 @@ absl::Status ValidateKernels(const KernelsFlags& flags, const ProgramFlags& prog
   if (!flags.all) text += "\na sample: --long has all rows\n";
   if (missing > 0) {
     text += fmt::format(
-        "\n{} rows have no program in {}: python tools/validation/measured_kernels.py {} makes them "
-        "where tokamax is installed\n",
+        "\n{} rows have no program in {}: python tools/validation/measured_kernels.py {} makes "
+        "them where tokamax is installed\n",
         missing, (folder / "programs").string(), flags.folder);
   }
   return PrintResult(text);

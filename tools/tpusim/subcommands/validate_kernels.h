@@ -2,6 +2,7 @@
 #ifndef TPUSIM_TOOLS_TPUSIM_SUBCOMMANDS_VALIDATE_KERNELS_H_
 #define TPUSIM_TOOLS_TPUSIM_SUBCOMMANDS_VALIDATE_KERNELS_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct KernelsFlags {
   std::vector<std::string> chips;  // none: all
   bool all = false;                // rows, not a sample
 };
+
+// Error: nothing was measured on one of `chips`; the message names those of `known`.
+absl::Status CheckChips(const std::vector<std::string>& chips, const std::set<std::string>& known);
 
 // Simulates the programs and prints scores by group and chip, or writes them with all rows. A
 // program that does not run is a row without a figure, and is counted.

@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 // both; for CPUs and GPUs the last stage has another name (cpu_after_optimizations).
 constexpr std::string_view kEndings[] = {
     ".after_optimizations.txt", ".after_optimizations.hlo.pb", ".before_optimizations.txt",
-    ".before_optimizations.hlo.pb"
-};
+    ".before_optimizations.hlo.pb"};
 
 // Returns the files with an ending, the largest first.
 std::vector<std::pair<uintmax_t, std::string>> FilesThatEnd(const std::string& folder,

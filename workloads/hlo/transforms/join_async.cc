@@ -45,7 +45,8 @@ bool IsAny(const Instruction&) { return true; }
 // Returns an operation that does the work of both halves; null if there is none.
 Instruction* Join(const Instruction& done, bool joins(const Instruction& start)) {
   const Instruction* start = JoinableStartOf(done);
-  if (start == nullptr || !joins(*start) || start->has_control_edges() || done.has_control_edges()) return nullptr;
+  if (start == nullptr || !joins(*start)) return nullptr;
+  if (start->has_control_edges() || done.has_control_edges()) return nullptr;
   const bool wraps = start->opcode() == Opcode::kAsyncStart;
   const std::optional<Opcode> opcode = wraps ? Opcode::kCall : WholeOf(start->opcode());
   if (!opcode.has_value()) return nullptr;

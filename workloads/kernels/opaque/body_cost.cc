@@ -90,7 +90,8 @@ class BodyCosts {
     facts_.weights = WeightsOf(target.chip());
   }
 
-  // `balanced`: groups whose sizes are data are of equal size. Error: then also where there are none.
+  // `balanced`: groups whose sizes are data are of equal size. Error: then also where there are
+  // none.
   absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body,
                                         bool balanced = false) {
     std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
@@ -236,8 +237,8 @@ OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips
     }
     if (found.unpriced.empty()) return found;
     // A grouped product.
-    const auto balanced = costs.Of(call, *body, /*balanced=*/true);
-    if (price.ok() && balanced.ok()) {
+    if (const auto balanced = costs.Of(call, *body, /*balanced=*/true);
+        price.ok() && balanced.ok()) {
       absl::StatusOr<OpenCost> equal = OpenCostOf(*balanced, trips);
       if (equal.ok() && equal->unpriced.empty()) return *std::move(equal);
     }
