@@ -28,10 +28,6 @@ _OPS = "tokamax._src.ops"
 _OPERATIONS = {
     "dot_product_attention": ("attention.base", "DotProductAttention"),
     "dot_product_attention_vjp": ("attention.base", "DotProductAttentionVjp"),
-    "xla_chunked_dot_product_attention": (
-        "attention.xla_chunked",
-        "XlaChunkedDotProductAttention",
-    ),
     "pallas_mosaic_tpu_flash_attention": (
         "attention.pallas_mosaic_tpu",
         "PallasMosaicTpuFlashAttention",
@@ -111,7 +107,14 @@ def _value(name: str, said: Any) -> Any:
 
 
 def _operation(row: dict[str, Any]) -> Any:
-    """Returns the operation of a row with its configuration."""
+    """Returns the operation of a row with its configuration.
+
+    The caches hold what tokamax's public functions run (autotuning/api.py), which is the class as
+    it is made without arguments but for one: chunked attention has chunks of 512 queries and 1,024
+    keys there (ops/attention/api.py), the class alone 128 and 128. No row states them.
+    """
+    if row["op"] == "xla_chunked_dot_product_attention":
+        return _module("attention.api").IMPLEMENTATIONS["xla_chunked"]
     module_name, class_name = _OPERATIONS[row["op"]]
     module = _module(module_name)
     if not row["config"]:
