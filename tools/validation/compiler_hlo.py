@@ -31,7 +31,7 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 _NAME = re.compile(r"\s*(ROOT )?%?([^\s=]+) = ")
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _CALLED = re.compile(r"(?:calls|to_apply|true_computation|false_computation)=%?([^\s,}]+)")
-_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_SEVERAL = re.compile(r"(?:branch|called)_computations=\{([^}]*)\}")
 _OPERAND = re.compile(r"%([^\s,()]+)")
 _SPACE = re.compile(r"S\((\d+)\)")
 
@@ -113,9 +113,9 @@ class Instruction:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """Computations of a fusion, call, async-start or conditional."""
+        """Computations of a fusion, call, start of an asynchronous one, or conditional."""
         found = tuple(_CALLED.findall(self.attributes))
-        for branches in _BRANCHES.findall(self.attributes):
+        for branches in _SEVERAL.findall(self.attributes):
             found += tuple(_OPERAND.findall(branches + " "))
         return found
 

@@ -38,6 +38,8 @@ _FREE_TARGETS = {
     *("GatherScatterIndicesBitpacked", "MoveToHost", "MoveToDevice"),
     *("PrepareAsyncCallStart", "PrepareAsyncCallDone"),
 }
+# Calls on another core; libtpu 0.0.50 and later write the last form.
+_CALL_STARTS = ("async-start", "call-start", "custom-call-start")
 _TRANSFERS = ("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start")
 # Inside of a fusion.
 _PLUMBING = _FREE | {"fusion"}
@@ -107,7 +109,7 @@ class _Walk:
             elif mode := self._collective(computation, i, times, windowed, pending):
                 if mode == "waited for":
                     executed(_Work(kinds=frozenset({"collective"})))
-            elif i.opcode in ("async-start", "call-start"):
+            elif i.opcode in _CALL_STARTS and i.called:
                 executed(self.run(self.module.computations[i.called[0]], times, windowed))
             elif not i.opcode.endswith(("-done", "-update")) and self._is_kernel(i):
                 executed(_Work(1, i.estimated_cycles or 0, frozenset({self._kind(i)})))
@@ -180,7 +182,16 @@ class _Walk:
         windowed: bool,
         pending: dict[str, _Pending],
     ) -> str:
-        """Takes note of a start, a done or what is waited for; which it is, "" for none of them."""
+        """Takes note of a start, an update, a done or what is waited for.
+
+        Returns which of "started", "done" and "waited for" it is, "" for none of them.
+        """
+        if i.opcode.endswith("-update"):
+            # A call that gets its operands after its start runs from here on.
+            for name in i.operands:
+                if name in pending:
+                    pending[i.name] = _Pending(pending.pop(name).row)
+            return ""
         if i.opcode.endswith("-done"):
             for name in i.operands:
                 if name in pending:
@@ -269,7 +280,7 @@ def _collective_in(
     """The collective that an instruction is or wraps, and the computation which that is in."""
     if i.opcode.removesuffix("-start") in COLLECTIVES:
         return i, computation
-    if i.opcode in ("fusion", "async-start", "call-start"):
+    if i.opcode == "fusion" or i.opcode in _CALL_STARTS:
         for name in i.called:
             owner = module.computations[name]
             for j in owner.instructions:

@@ -7,15 +7,15 @@ VENV has the JAX and the libtpu to try (CONTRIBUTING.md says how to install them
 Programs are compiled ahead of time and compared with what is kept of the compiler that the first
 file is from:
 
-* collectives, one each, a sample of validation/collectives: operation, emitter, strategy, colors,
-  phases;
+* collectives, one each, a sample of validation/collectives: operation, emitter (whichever dimension
+  it is for), strategy, colors, phases;
 * products of sharded arrays (validation/compiler): collectives by kind, bytes and group, and
   whether they are windowed, asynchronous or synchronous;
 * kernels of one device (tests/data/compiled): the compiler's estimate, and the most VMEM of one.
 
-The version needs a file of its own if any of the first two differ, or many of the last. A later
-JAX orders devices otherwise, which moves groups too: where the JAX of the kept programs takes the
-library (TPU_LIBRARY_PATH=.../libtpu.so), what differs is the compiler's alone.
+The version needs a file of its own if any of the first two differ, or the estimates of many of the
+last; no policy value says how much VMEM a kernel takes. Products on slices whose devices this JAX
+orders otherwise than that of the kept programs are left out: their groups are others.
 """
 
 import argparse
@@ -48,6 +48,8 @@ LIKE = "libtpu-0.0.42"
 _COLLECTIVES, _EINSUMS, _KERNELS = 176, 40, 40
 # Kernels that differ by more count as different; a version with more of them needs a file.
 _APART, _MANY = 0.1, 0.1
+# A field that is shown, and decides nothing.
+_SHOWN = "vmem"
 # Collectives that another core executes print nothing of themselves.
 _OFFLOADED = "custom-call"
 _ROW_BYTES = 2048
@@ -65,14 +67,19 @@ class Compared:
     made: dict[str, Any]
 
     @property
-    def differing(self) -> list[str]:
+    def differing(self) -> dict[str, str]:
         """Fields that are not the same, with both values."""
         fields = dict.fromkeys([*self.kept, *self.made])
-        return [
-            f"{field}: {self.kept.get(field)} -> {self.made.get(field)}"
+        return {
+            field: f"{field}: {self.kept.get(field)} -> {self.made.get(field)}"
             for field in fields
             if not alike(self.kept.get(field), self.made.get(field))
-        ]
+        }
+
+    @property
+    def told(self) -> str:
+        """The fields that are not the same, in a line."""
+        return f"{self.name}: {'; '.join(self.differing.values())}"
 
 
 def alike(kept: Any, made: Any) -> bool:
@@ -87,6 +94,12 @@ def sample(rows: Sequence[Any], count: int) -> list[Any]:
     return [rows[n * len(rows) // count] for n in range(count)] if len(rows) > count else [*rows]
 
 
+def emitter(of: dict[str, Any]) -> str | None:
+    """Returns the emitter of a collective: those of all dimensions run the same algorithm."""
+    name = of.get("emitter")
+    return name and collective_choices.which_emitter(name)
+
+
 def printed(text: str) -> dict[str, Any]:
     """Returns the fields of the sweep that a module prints of its only collective."""
     module = compiler_hlo.parse(text)
@@ -99,7 +112,7 @@ def printed(text: str) -> dict[str, Any]:
                 return {"done_as": _OFFLOADED}
             algorithm = i.config.get("collective_algorithm_config", {})
             kind = "reduce-scatter" if "all-reduce-scatter" in computation.name else i.opcode
-            found = {"done_as": kind, "emitter": algorithm.get("emitter")}
+            found = {"done_as": kind, "emitter": emitter(algorithm)}
             found["strategy"] = algorithm.get("strategy")
             numbers = dict(_NUMBERS.findall(algorithm.get("debug", "")))
             found |= {
@@ -126,8 +139,9 @@ def verdict(found: Sequence[Compared]) -> tuple[bool, list[str]]:
     for group in dict.fromkeys(each.group for each in found):
         rows = [each for each in found if each.group == group]
         unlike = [each for each in rows if each.differing]
-        lines.append(f"{group}: {len(rows) - len(unlike)} of {len(rows)} the same")
-        needs = needs or len(unlike) > (_MANY * len(rows) if group == "kernels" else 0)
+        deciding = [each for each in rows if each.differing.keys() - {_SHOWN}]
+        lines.append(f"{group}: {len(rows) - len(deciding)} of {len(rows)} the same")
+        needs = needs or len(deciding) > (_MANY * len(rows) if group == "kernels" else 0)
         for field in sorted({f for each in rows for f, v in each.kept.items() if type(v) is float}):
             both = [(each.kept[field], each.made[field]) for each in rows if field in each.made]
             ratios = [made / kept for kept, made in both if kept]
@@ -136,14 +150,14 @@ def verdict(found: Sequence[Compared]) -> tuple[bool, list[str]]:
                 lines.append(
                     f"  {field}: median {statistics.median(ratios):.3f} of before, {spread}"
                 )
-        lines += [f"  {each.name}: {'; '.join(each.differing)}" for each in unlike]
+        lines += [f"  {each.told}" for each in unlike]
     return needs, lines
 
 
 def draft(name: str, build: str, jax_version: str, found: Sequence[Compared]) -> dict[str, Any]:
     """The file of this version: its values are to be filled in from what differs."""
     needs, lines = verdict(found)
-    unlike = [f"{each.name}: {'; '.join(each.differing)}" for each in found if each.differing]
+    unlike = [each.told for each in found if each.differing]
     what = "Values that differ" if needs else "No value differs"
     heads = ". ".join(line for line in lines if not line.startswith("  "))
     return {
@@ -205,6 +219,7 @@ def compiled_collectives() -> Iterator[Compared]:
     rows = [row for row in rows if math.prod(row["slice"]) <= 64]  # number: seconds of compiling
     for row in sample(rows, _COLLECTIVES):
         kept = {field: row.get(field) for field in collective_choices.PRINTED}
+        kept["emitter"] = emitter(row)
         where = f"{row['chip']}-{'x'.join(map(str, row['slice']))}"
         name = f"{row['op']} of {row['operand_bytes']} B over {row['axes']} of {where}"
         yield Compared("collectives", name, kept, tried(lambda of: printed(collective(of)), row))
@@ -219,7 +234,22 @@ def compiled(name: str, slice_name: str) -> tuple[dict[str, Any], str]:
     return compiler_summaries.summary_of(name, slice_name, made), made["text"]
 
 
-def compiled_programs() -> Iterator[Compared]:
+def reordered(slice_name: str, before: str, now: str) -> bool:
+    """Whether the later JAX lays a mesh over the devices of a slice in another order."""
+    chip, _, shape = slice_name.partition("-")
+    facts = json.loads((compiler_store.ROOT / "configs" / "chips" / f"{chip}.json").read_text())
+
+    def number(version: str) -> list[int]:
+        return [int(part) for part in version.split(".") if part.isdecimal()]
+
+    return any(
+        "x".join(map(str, tray.get("shape", ()))) == shape
+        and number(before) < number(tray.get("since", "0")) <= number(now)
+        for tray in facts["device_order"]["trays"]
+    )
+
+
+def compiled_programs(jax_version: str) -> Iterator[Compared]:
     """Products of sharded arrays, and programs of one device."""
     sharded, single = [], []
     for name, entry in PROGRAMS.items():
@@ -231,7 +261,7 @@ def compiled_programs() -> Iterator[Compared]:
                 sharded.append((name, slice_name))
     for name, slice_name in sample(sharded, _EINSUMS):
         kept = compiler_summaries.summary(name, slice_name)
-        if "error" not in kept:
+        if "error" not in kept and not reordered(slice_name, kept["versions"]["jax"], jax_version):
             made = tried(lambda *of: of_products(compiled(*of)[0]), name, slice_name)
             yield Compared("products", f"{name} on {slice_name}", of_products(kept), made)
     for name, slice_name in sample(single, _KERNELS):
@@ -260,7 +290,7 @@ def main() -> None:
 
     build = re.search(r"cl/\d+", devices_of("v5e:4x2")[0].client.platform_version)
     found = []
-    for groups in (compiled_collectives(), compiled_programs()):
+    for groups in (compiled_collectives(), compiled_programs(jax.__version__)):
         for each in groups:
             found.append(each)
             if "error" in each.made:

@@ -293,7 +293,29 @@ branch_computations={{%short, %long}}
     assert [kernel["opcode"] for kernel in summary(text)["kernels"]] == ["sine"]
 
 
-def test_a_collective_on_another_core_is_asynchronous() -> None:
+# Both forms of calls on SparseCores: the second one, of libtpu 0.0.50 and later, gets its operands
+# after its start.
+CALLS = (
+    """\
+  %prepare = token[] custom-call(), custom_call_target="PrepareAsyncCallDone"
+  %early = f32[1024]{0:T(1024)} cosine(%y), WINDOW
+  %start = ((f32[128]{0:T(128)}), f32[512]{0:T(512)}) call-start(%x), \
+async_execution_thread="sparsecore", to_apply=%called
+  %negate = f32[1024]{0:T(1024)} negate(%y), WINDOW
+  ROOT %done = f32[512]{0:T(512)} call-done(%start)""",
+    """\
+  %start = ((), (), (s32[55]{0:T(1)S(11)}, s32[0]{0:S(10)})) custom-call-start(), \
+async_execution_thread="sparsecore", custom_call_target="TODO(b/1)", called_computations={%called}
+  %early = f32[1024]{0:T(1024)} cosine(%y), WINDOW
+  %update = ((f32[128]{0:T(128)}), f32[512]{0:T(512)}, (s32[55]{0:T(1)S(11)})) \
+custom-call-update(%start, %x), output_to_operand_aliasing={{2,0}: (0, {2,0})}
+  %negate = f32[1024]{0:T(1024)} negate(%y), WINDOW
+  ROOT %done = f32[512]{0:T(512)} custom-call-done(%update)""",
+)
+
+
+@pytest.mark.parametrize("calls", CALLS)
+def test_a_collective_on_another_core_is_asynchronous(calls: str) -> None:
     text = f"""HloModule jit_f
 
 %fused (p: f32[128]) -> f32[512] {{
@@ -301,26 +323,21 @@ def test_a_collective_on_another_core_is_asynchronous() -> None:
   ROOT %all-gather.1 = f32[512]{{0:T(512)}} all-gather(%p), replica_groups={{{{0,1,2,3}}}}
 }}
 
-%called (q: f32[128], t: token[]) -> f32[512] {{
+%called (q: f32[128]) -> f32[512] {{
   %q = f32[128]{{0:T(128)}} parameter(0)
-  %t = token[] parameter(1)
   ROOT %fusion.1 = f32[512]{{0:T(512)}} fusion(%q), kind=kCustom, calls=%fused
 }}
 
 ENTRY %main (x: f32[128], y: f32[1024]) -> f32[512] {{
   %x = f32[128]{{0:T(128)}} parameter(0)
   %y = f32[1024]{{0:T(1024)}} parameter(1)
-  %prepare = token[] custom-call(), custom_call_target="PrepareAsyncCallDone"
-  %call-start = ((f32[128]{{0:T(128)}}, token[]), f32[512]{{0:T(512)}}) call-start(%x, %prepare), \
-async_execution_thread="sparsecore", to_apply=%called
-  %negate = f32[1024]{{0:T(1024)}} negate(%y), {window(40)}
-  ROOT %call-done = f32[512]{{0:T(512)}} call-done(%call-start)
+{calls.replace("WINDOW", window(40))}
 }}
 """
     (row,) = summary(text)["collectives"]
     assert (row["kind"], row["mode"], row["thread"]) == ("all-gather", "async", "sparsecore")
     assert (row["bytes"], row["group_size"], row["between_cycles"]) == (2048, 4, 40)
-    assert [kernel["name"] for kernel in summary(text)["kernels"]] == ["negate"]
+    assert [kernel["name"] for kernel in summary(text)["kernels"]] == ["early", "negate"]
 
 
 def test_a_third_is_set_aside_by_name() -> None:

@@ -39,6 +39,10 @@ def test_what_a_module_prints_of_its_collective() -> None:
     assert new_compiler.printed(module('{"collective_offload_config":{}}')) == {
         "done_as": "custom-call"
     }
+    # One for another dimension runs the same algorithm.
+    for dimension in ("On", "Non"):
+        name = json.dumps({"collective_algorithm_config": {"emitter": f"2DAll{dimension}MajorDim"}})
+        assert new_compiler.printed(module(name, "all-gather"))["emitter"] == "2DAll"
     # The fields are those of the sweep.
     assert {*row, "done_as"} == set(collective_choices.PRINTED)
 
@@ -49,14 +53,17 @@ def compared(group: str, kept: object, made: object, name: str = "p on v5e-1x1")
 
 
 def test_a_choice_counts_exactly_and_a_quantity_by_a_tenth() -> None:
-    assert compared("collectives", "A", "A").differing == []
-    assert compared("collectives", "A", "B").differing == ["cycles: A -> B"]
-    assert compared("kernels", 100.0, 109.0).differing == []
-    assert compared("kernels", 100.0, 120.0).differing == ["cycles: 100.0 -> 120.0"]
+    assert compared("collectives", "A", "A").differing == {}
+    assert compared("collectives", "A", "B").differing == {"cycles": "cycles: A -> B"}
+    assert compared("kernels", 100.0, 109.0).differing == {}
+    assert compared("kernels", 100.0, 120.0).differing == {"cycles": "cycles: 100.0 -> 120.0"}
     refused = Compared("products", "p", {"all-gather 8 2 sync": 1}, {"error": "refused"})
-    assert refused.differing == ["all-gather 8 2 sync: 1 -> None", "error: None -> refused"]
+    assert [*refused.differing.values()] == [
+        "all-gather 8 2 sync: 1 -> None",
+        "error: None -> refused",
+    ]
     more = Compared("products", "p", {}, {"all-gather 8 2 windowed": 1})
-    assert more.differing == ["all-gather 8 2 windowed: None -> 1"]
+    assert [*more.differing.values()] == ["all-gather 8 2 windowed: None -> 1"]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +73,7 @@ def test_a_choice_counts_exactly_and_a_quantity_by_a_tenth() -> None:
         ([compared("collectives", "A", "A"), compared("products", 1, 2)], True),
         ([compared("kernels", 100.0, 100.0)] * 9 + [compared("kernels", 100.0, 300.0)], False),
         ([compared("kernels", 100.0, 100.0)] * 8 + [compared("kernels", 100.0, 300.0)] * 2, True),
+        ([Compared("kernels", "p", {"vmem": 2.0**20}, {"vmem": 2.0**22})] * 9, False),
     ],
 )
 def test_the_verdict(found: list[Compared], needs: bool) -> None:
@@ -104,3 +112,11 @@ def test_the_sample_is_even_and_names_the_first_file() -> None:
     assert new_compiler.sample(range(10), 5) == [0, 2, 4, 6, 8]
     assert new_compiler.sample(range(3), 5) == [0, 1, 2]
     assert (ROOT / "configs" / "compilers" / f"{new_compiler.LIKE}.json").exists()
+
+
+def test_devices_in_another_order_are_no_choice_of_the_compiler() -> None:
+    assert new_compiler.reordered("v5p-2x2x2", "0.10.2", "0.12.0.1")
+    assert not new_compiler.reordered("v5p-2x2x2", "0.10.2", "0.11.0")
+    assert not new_compiler.reordered("v5p-2x2x2", "0.11.2", "0.12.0.1")
+    assert not new_compiler.reordered("v5p-2x2x1", "0.10.2", "0.12.0.1")
+    assert not new_compiler.reordered("v5e-4x2", "0.10.2", "0.12.0.1")
