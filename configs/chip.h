@@ -61,7 +61,8 @@ struct VpuParams {
 
 struct VmemParams {
   Bytes bytes;         // per core
-  Bytes scoped_bytes;  // budget for the windows of one kernel
+  Bytes scoped_bytes;    // budget for the windows of one kernel
+  Bytes reserved_bytes;  // kept free of arrays for windows, also while no kernel needs it
 };
 
 // On-chip memory beside VMEM, shared by the cores of a chip (v4 and v4i).

@@ -526,6 +526,10 @@ absl::Status CheckChip(const ChipParams& chip) {
     return UserError(fmt::format("chip.vmem.scoped_bytes = {} exceeds chip.vmem.bytes = {}",
                                  chip.vmem.scoped_bytes.value(), chip.vmem.bytes.value()));
   }
+  if (chip.vmem.reserved_bytes > chip.vmem.bytes) {
+    return UserError(fmt::format("chip.vmem.reserved_bytes = {} exceeds chip.vmem.bytes = {}",
+                                 chip.vmem.reserved_bytes.value(), chip.vmem.bytes.value()));
+  }
   if (chip.hbm.reserved_bytes >= chip.hbm.bytes) {
     return UserError(
         fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",

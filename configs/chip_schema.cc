@@ -63,6 +63,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
       ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core", kArraysThere),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
+      ROW("chip.vmem.reserved_bytes", "bytes", kBytes, vmem.reserved_bytes, "kept free of arrays for windows, also while no kernel needs it", kArraysThere),
       ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none", kArraysThere),
       ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none", kTransfersThere),
       ROW("chip.hbm.bytes", "bytes", kBytes, hbm.bytes, "capacity per device"),

@@ -62,7 +62,7 @@ inline Bytes VmemCapacity(const ChipParams& chip) {
   return chip.vmem.bytes * chip.CoresPerDevice();
 }
 inline Bytes VmemForArrays(const ChipParams& chip) {
-  return chip.vmem.bytes - chip.vmem.scoped_bytes;
+  return chip.vmem.bytes - chip.vmem.reserved_bytes;
 }
 // The capacity of a memory that is as large as needed.
 inline Bytes NoBytes(const ChipParams&) { return Bytes(0); }

@@ -97,6 +97,7 @@ absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipPa
     ASSIGN_OR_RETURN(const double kibibytes,
                      ReadNumber(name, value, 1024, 1 << 20, true, warnings));
     chip.vmem.scoped_bytes = std::min(Bytes(std::llround(kibibytes * kKiB)), chip.vmem.bytes);
+    chip.vmem.reserved_bytes = chip.vmem.scoped_bytes;
     return true;
   }
   const Parameter* parameter = ParameterOfFlag(name);

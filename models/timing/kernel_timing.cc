@@ -148,6 +148,9 @@ Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
 }
 
 Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel) {
+  const bool moves = std::ranges::any_of(
+      kernel.windows, [](const isa::Window& w) { return IsRated(w.space); });
+  if (!moves) return Picoseconds(0);
   Picoseconds launch = chip.tensor_core.kernel_launch;
   if (kernel.block.mxu.m == 0) return launch;
   for (const isa::Window& w : kernel.windows) {

@@ -44,7 +44,10 @@ double SustainedShare(const configs::MxuParams& mxu, isa::NumberFormat format);
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
 
 // Returns the time from the start of a kernel to its first DMA: the launch, and for a kernel around
-// a product the set-up of its windows, one after the other.
+// a product the set-up of its windows, one after the other. A kernel whose arrays are all in VMEM has
+// no DMA to set up: the TPU compiler calls it as a run of bundles in line, of which those for one
+// register are 2 to 12 in all (libtpu 0.0.52, v7x: kernels of the state of a loop), and begins with
+// its first step.
 Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
 // Bytes that a kernel moves (inputs re-fetched as the grid revisits them).

@@ -88,6 +88,7 @@ VALUES = {
     "ici.pair_efficiency": 0.5,
     "chip.vmem.bytes": 1 << 26,
     "chip.vmem.scoped_bytes": 1 << 20,
+    "chip.vmem.reserved_bytes": 1 << 27,
     "chip.vpu.alus_per_lane": 1,
     "chip.vpu.load_slots": 1,
     "chip.vpu.xlu_count": 1,

@@ -66,10 +66,18 @@ TEST(KernelPressure, LargeWindowsAreBoundByTheirDma) {
   EXPECT_LT(pressure.without_input, pressure.without_compute);
 }
 
-TEST(KernelPressure, EmptyKernelsAreLaunched) {
+TEST(KernelPressure, OnlyKernelsWithArraysInHbmAreLaunched) {
   isa::Kernel kernel;
   kernel.block.valu = 1;
-  EXPECT_EQ(PressureOf(PlainChip(), kernel).bound, "launch");
+  EXPECT_EQ(LaunchTime(PlainChip(), kernel), Picoseconds(0));
+  EXPECT_EQ(PressureOf(PlainChip(), kernel).bound, "steps");
+  isa::Window window;
+  window.bytes = Bytes(512);
+  window.space = isa::MemorySpace::kVmem;
+  kernel.windows = {window};
+  EXPECT_EQ(LaunchTime(PlainChip(), kernel), Picoseconds(0));
+  kernel.windows[0].space = isa::MemorySpace::kHbm;
+  EXPECT_EQ(LaunchTime(PlainChip(), kernel), PlainChip().tensor_core.kernel_launch);
 }
 
 }  // namespace

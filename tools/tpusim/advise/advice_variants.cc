@@ -54,7 +54,9 @@ const std::vector<MachineChange>& MachineChanges() {
         {"PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
         {"data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
         {"latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
-        {"VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
+        {"VMEM x2",
+         "2x",
+         {"chip.vmem.bytes", "chip.vmem.scoped_bytes", "chip.vmem.reserved_bytes"}},
         {"HBM x2", "2x", {"chip.hbm.bytes"}},
     };
     std::vector<MachineChange> rates;

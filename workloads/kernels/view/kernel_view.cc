@@ -10,6 +10,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/shape_proto.h"
 #include "workloads/kernels/view/needed_share.h"
 #include "workloads/kernels/view/product.h"
 
@@ -83,6 +84,17 @@ void NoteShares(KernelView& view, const target::Target& target) {
   for (KernelInput& input : view.inputs) input.share = needed[input.inside].value();
 }
 
+// Returns the memory that a kernel reads an operand from. Scalars that the scalar core has computed
+// are in its own memory, from where they reach a kernel without a copy; those of the program's
+// arguments lie in HBM.
+isa::MemorySpace SpaceOfInput(const Instruction& value) {
+  const Shape& shape = value.shape();
+  const bool computed = shape.IsScalar() && value.opcode() != Opcode::kParameter;
+  const bool scalar = computed || (shape.IsArray() && shape.ElementCount() == 1 &&
+                                   hlo::IsScalarSpace(shape.layout.memory_space));
+  return scalar ? isa::MemorySpace::kVmem : SpaceOf(shape);
+}
+
 }  // namespace
 
 const Instruction* KernelView::FindMember(Opcode opcode) const {
@@ -122,7 +134,7 @@ KernelView ViewKernel(const Instruction& instruction, const target::Target& targ
     const bool listed = std::any_of(view.inputs.begin(), view.inputs.end(),
                                     [&](const KernelInput& i) { return i.inside == input.inside; });
     if (listed) continue;  // add(x, x) reads x once
-    input.space = SpaceOf(input.value->shape());
+    input.space = SpaceOfInput(*input.value);
     view.inputs.push_back(std::move(input));
   }
   NoteShares(view, target);

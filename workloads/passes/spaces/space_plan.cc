@@ -95,7 +95,7 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
   const configs::Policy& policy = target_.policy();
   for (const double overlap : {policy.prefetch_preferred_overlap, policy.prefetch_least_overlap}) {
     const std::optional<size_t> from =
-        timeline.StartOfCopy(earliest, use.at, copy, timing::Scaled(copy, overlap),
+        timeline.StartOfCopy(earliest, use.at, timing::Scaled(copy, overlap),
                              timing::Scaled(copy, policy.prefetch_most_overlap));
     if (!from) continue;
     const size_t served = Served(value, *from, next);

@@ -154,9 +154,9 @@ class SpaceReplays {
 //
 // A planner decides value by value and cannot know what its copies will meet on HBM and in
 // which order everything waits for them. So several plans of the whole module are made and
-// replayed, and the shortest wins: without copies; with those that HBM has more or less time
-// for; each of these without the copies that are waited for longer than they save; and the
-// best of all without single ones that save least beyond that. A plan without copies is always
+// replayed, and the shortest wins: without copies; with those that have time; these without the
+// copies that are waited for longer than they save; and the best of all without single ones that
+// save least beyond that. A plan without copies is always
 // among them: by the replay's estimate no copy makes a step longer.
 //
 // Plans by computation; looked up, never iterated.

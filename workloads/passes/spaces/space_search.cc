@@ -8,9 +8,6 @@
 namespace tpusim::passes {
 namespace {
 
-// When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
-constexpr double kBusyShares[] = {0, 0.25, 0.5, 1};  // number: effort: what is tried in turn
-
 // A replay is not more exact than that: a plan that is less than this part shorter is not taken for
 // shorter, or rounding would decide.
 constexpr double kNoticeable = 1e-3;  // number: rounding
@@ -27,7 +24,6 @@ struct CopyLoss {
 };
 
 struct Trial {
-  double busy_share = 0;
   Uncopied uncopied;
   SpacePlans plans;
   double seconds = 0;
@@ -59,23 +55,21 @@ class SpaceSearch {
   }
 
   SpacePlans Run() {
-    Trial best = Try(/*copies=*/false, 0, {});
-    for (const double busy_share : kBusyShares) {
-      Trial trial = Try(/*copies=*/true, busy_share, {});
-      for (int round = 0;; ++round) {
-        Uncopied uncopied = trial.uncopied;
-        for (const CopyLoss& loss : trial.losses) {
-          if (loss.seconds >= 0) uncopied.insert(loss.value);
-        }
-        if (uncopied.size() == trial.uncopied.size()) break;
-        if (round == limits::kSpaceRounds.most()) {
-          limits::kSpaceRounds.Reached();
-          break;
-        }
-        if (!Improve(std::move(uncopied), trial)) break;
+    Trial best = Try(/*copies=*/false, {});
+    Trial trial = Try(/*copies=*/true, {});
+    for (int round = 0;; ++round) {
+      Uncopied uncopied = trial.uncopied;
+      for (const CopyLoss& loss : trial.losses) {
+        if (loss.seconds >= 0) uncopied.insert(loss.value);
       }
-      if (IsShorter(trial.seconds, best.seconds)) best = std::move(trial);
+      if (uncopied.size() == trial.uncopied.size()) break;
+      if (round == limits::kSpaceRounds.most()) {
+        limits::kSpaceRounds.Reached();
+        break;
+      }
+      if (!Improve(std::move(uncopied), trial)) break;
     }
+    if (IsShorter(trial.seconds, best.seconds)) best = std::move(trial);
     const std::vector<CopyLoss> losses = best.losses;
     const int64_t singles = limits::kSpaceCopiesLeftOut.most();
     if (std::ssize(losses) > singles)
@@ -89,10 +83,9 @@ class SpaceSearch {
   }
 
  private:
-  Trial Try(bool copies, double busy_share, Uncopied uncopied) {
-    RestartAll(timelines_, busy_share);
+  Trial Try(bool copies, Uncopied uncopied) {
+    RestartAll(timelines_);
     Trial trial;
-    trial.busy_share = busy_share;
     for (const SpaceValue* value : values_) {
       SpacePlan plan = planner_.Plan(*value, copies && !uncopied.contains(value));
       if (!plan.allocations.empty()) trial.plans[value->timeline].push_back(std::move(plan));
@@ -116,7 +109,7 @@ class SpaceSearch {
 
   // Takes the trial without copies of `uncopied` if that is shorter. Was it?
   bool Improve(Uncopied uncopied, Trial& trial) {
-    Trial without = Try(/*copies=*/true, trial.busy_share, std::move(uncopied));
+    Trial without = Try(/*copies=*/true, std::move(uncopied));
     if (!IsShorter(without.seconds, trial.seconds)) return false;
     trial = std::move(without);
     return true;
@@ -140,7 +133,7 @@ bool WidenWindows(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
                   const SpacePlans& plans, const SpacePlanner& planner,
                   const target::Target& target) {
   if (!planner.HasWindows()) return false;
-  RestartAll(timelines, /*busy_share=*/0);
+  RestartAll(timelines);
   for (const auto& timeline : timelines) {
     const auto of = plans.find(timeline.get());
     if (of == plans.end()) continue;

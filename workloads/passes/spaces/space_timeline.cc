@@ -21,11 +21,6 @@ namespace {
 
 int64_t At(size_t position) { return static_cast<int64_t>(position); }
 
-// Returns the time in which the operation does not use HBM.
-Picoseconds IdleIn(const cost::Work& work) {
-  return work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
-}
-
 bool IsElement(const Instruction& i) {
   return i.opcode() == hlo::Opcode::kGetTupleElement && !i.has_control_edges();
 }
@@ -66,7 +61,6 @@ SpaceTimeline::SpaceTimeline(Computation* computation)
       used_(std::ssize(order_)),
       inside_(order_.size()),
       time_(order_.size()),
-      idle_(order_.size()),
       spare_(order_.size()) {
   position_.reserve(order_.size());
   for (size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = p;
@@ -80,15 +74,15 @@ Bytes SpaceTimeline::Outside() const {
   return caller_ == nullptr ? Bytes(0) : caller_->Outside() + caller_->OwnAt(called_at_);
 }
 
-void SpaceTimeline::Restart(double busy_share) {
+void SpaceTimeline::Restart() {
   used_ = buffers::LiveBytes(std::ssize(order_));
   std::fill(inside_.begin(), inside_.end(), Bytes(0));
   for (size_t p = 0; p < order_.size(); ++p) {
     if (const Bytes taken = windows_[p] + placed_[p]; taken > Bytes(0)) {
       used_.Add(At(p), At(p), taken);
     }
-    spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], busy_share);
   }
+  spare_ = time_;
 }
 
 bool SpaceTimeline::Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const {
@@ -117,21 +111,15 @@ bool SpaceTimeline::WidenWindows(size_t position, Bytes windows, Bytes capacity)
   return true;
 }
 
-std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds least,
-                                                 Picoseconds length, Picoseconds longest) const {
+std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds length,
+                                                 Picoseconds longest) const {
   Picoseconds left = length, passed(0);
   for (size_t p = use; p > earliest && passed < longest;) {
     --p;
     if (hlo::IsControlFlow(order_[p]->opcode())) break;
-    if (spare_[p] < left) {
-      left -= spare_[p];
-      passed += time_[p];
-      continue;
-    }
-    // Not beside what is bound by HBM, which it would only delay, if that can be helped.
-    Picoseconds more = SpareTime(p, use - 1, length * 2);
-    while (p + 1 < use && more - spare_[p] >= least && idle_[p] * 2 < time_[p]) more -= spare_[p++];
-    return p;
+    if (spare_[p] >= left) return p;
+    left -= spare_[p];
+    passed += time_[p];
   }
   return std::nullopt;
 }
@@ -163,37 +151,23 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
                                      bool windows) {
   graph_.limits = cost::LimitsOf(target);
   graph_.nodes.resize(order_.size());
-  std::vector<Picoseconds> begins(order_.size());
-  Picoseconds now(0);
   for (size_t p = 0; p < order_.size(); ++p) {
-    begins[p] = now;
     const Instruction& i = *order_[p];
     cost::ScheduleNode& node = graph_.nodes[p];
     ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(i));
     if (!hlo::IsControlFlow(i.opcode())) {
       ASSIGN_OR_RETURN(node.work, cost.WorkOf(i));
+      if (windows) windows_[p] = target.chip().vmem.reserved_bytes;  // else what is called has it
     }
-    time_[p] = node.work.alone();
-    idle_[p] = IdleIn(node.work);
-    // What a collective buffers on its way is not known: as much as a kernel may.
-    if (windows && execution == Execution::kCollective) windows_[p] = target.ScopedVmem();
-    if (windows && execution == Execution::kKernel) {
+    if (execution == Execution::kKernel) {
+      if (i.opcode() != hlo::Opcode::kCustomCall) time_[p] = node.work.alone();
       ASSIGN_OR_RETURN(const kernels::KernelCost kernel, cost.KernelOf(i));
-      windows_[p] = kernel.windows;
+      if (windows) windows_[p] = std::max(windows_[p], kernel.windows);
     }
     RETURN_IF_ERROR(cost::SetRole(*order_[p], cost, node));
     if (node.role == cost::ScheduleNode::Role::kDone) {
-      const size_t started = position_.at(&hlo::StartOf(i));
-      node.start = static_cast<int>(started);
-      // Waits for what is left of the transfer.
-      cost::Work rest = graph_.nodes[started].transfer;
-      const Picoseconds passed = std::min(rest.alone(), now - begins[started]);
-      rest.latency -= std::min(rest.latency, passed);
-      rest.time = graph_.nodes[started].transfer.alone() - passed - rest.latency;
-      time_[p] = rest.alone();
-      idle_[p] = IdleIn(rest);
+      node.start = static_cast<int>(position_.at(&hlo::StartOf(i)));
     }
-    now += time_[p];
   }
   return absl::OkStatus();
 }
@@ -257,12 +231,12 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     }
     timeline.AddPlaced(aliases.Of(*computation), target, space);
   }
-  RestartAll(timelines, 0);
+  RestartAll(timelines);
   return timelines;
 }
 
-void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double busy_share) {
-  for (const auto& timeline : timelines) timeline->Restart(busy_share);
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines) {
+  for (const auto& timeline : timelines) timeline->Restart();
   // What is called last is inside of what was met before.
   for (auto it = timelines.rbegin(); it != timelines.rend(); ++it) {
     if (!(*it)->order().empty()) (*it)->Occupy(0, 0, Bytes(0));

@@ -46,9 +46,8 @@ class SpaceTimeline {
   // Nodes by position, for a replay. What is called takes no time there.
   const cost::ScheduleGraph& graph() const { return graph_; }
 
-  // Forgets what was occupied and taken. HBM counts as free for copies while it is not in
-  // use, and for the part `busy_share` (0 .. 1) of the time in which it is.
-  void Restart(double busy_share);
+  // Forgets what was occupied and taken.
+  void Restart();
 
   // Whether `bytes` more fit at all positions from `first` to `last`.
   bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
@@ -57,15 +56,16 @@ class SpaceTimeline {
   // Whether windows of a kernel are larger than was known and do not fit so; they are known then.
   bool WidenWindows(size_t position, Bytes windows, Bytes capacity);
 
-  // The last position at or behind `earliest` from which copies of `length` are over
-  // before `use`, as far as HBM is free beside what runs in between, which takes at most
-  // `longest`; no loop, branch or call is passed. Beside what is bound by HBM only if those
-  // of `least` would not be over otherwise.
-  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds least,
-                                    Picoseconds length, Picoseconds longest) const;
+  // Returns the last position at or behind `earliest` from which copies of `length` are over before
+  // `use` beside the kernels in between, which take at most `longest`; no loop, branch or call is
+  // passed. Kernels count in full, whether they use HBM or not; custom calls and collectives count
+  // as no time: the TPU compiler knows no cost of theirs when it places prefetches (decode steps
+  // compiled by libtpu 0.0.42: weights whose way passes attention and all-reduces stay in HBM).
+  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds length,
+                                    Picoseconds longest) const;
   // The first position behind `start` at which such a copy is over; at most `limit`.
   size_t EndOfCopy(size_t start, size_t limit, Picoseconds length) const;
-  // Returns the time that HBM is free from `first` to `last`, at most `enough`.
+  // Returns the time that copies may take from `first` to `last`, at most `enough`.
   Picoseconds SpareTime(size_t first, size_t last, Picoseconds enough) const;
   // A copy takes that much of it, from `first` on.
   void TakeSpareTime(size_t first, size_t last, Picoseconds length);
@@ -74,7 +74,8 @@ class SpaceTimeline {
   friend absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
       const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
       cost::CostModel& cost, int64_t space, double loop_weight);
-  // Adds the times of all instructions; with `windows`, also the VMEM that windows of kernels take.
+  // Adds the times of all instructions; with `windows`, also the VMEM that windows of kernels take,
+  // or what is kept free for them.
   absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
   // Arrays that are in `space` already are in use from their making to their last reader. What
   // enters a called computation is in use where it is called.
@@ -94,9 +95,8 @@ class SpaceTimeline {
   std::vector<Bytes> windows_, placed_;
   buffers::LiveBytes used_;         // own and inside
   std::vector<Bytes> inside_;       // the most that a computation called there uses
-  std::vector<Picoseconds> time_;   // alone
-  std::vector<Picoseconds> idle_;   // of it, HBM is free
-  std::vector<Picoseconds> spare_;  // what is left of what copies may take
+  std::vector<Picoseconds> time_;   // of kernels that the compiler knows a cost of, alone
+  std::vector<Picoseconds> spare_;  // what is left of it for copies
 };
 
 // Returns timelines of every computation that runs as control flow, callers before callees. Arrays
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
     cost::CostModel& cost, int64_t space, double loop_weight);
 // Callers first, as above.
-void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double busy_share);
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines);
 
 }  // namespace tpusim::passes
 
