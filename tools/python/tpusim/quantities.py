@@ -23,12 +23,6 @@ def size(count: float) -> str:
     return _scaled(count, _BYTES)
 
 
-def bytes_in(text: str) -> float:
-    """Returns the bytes that `size` has written."""
-    number, unit = text.split()
-    return float(number) * next(scale for scale, name in _BYTES if name == unit)
-
-
 def flops(count: float) -> str:
     """Operations as "4.295 GFLOP"."""
     return f"{_scaled(count, _COUNTS)}FLOP"

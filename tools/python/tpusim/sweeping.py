@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import io
 import itertools
+import json
 import math
 import os
 import re
@@ -32,6 +33,7 @@ from tpusim.recipes import Recipe, recipe_of
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search.failures import does_not_fit, text_of
+from tpusim.search.problem import OF_MACHINE
 from tpusim.simulation import words_of
 from tpusim.workload import Workload
 
@@ -150,7 +152,7 @@ def sweep(
     known: dict[bytes, tuple[str, str, Report | None]] = {}
     variants = []
     for values, one in zip(combined, commands, strict=True):
-        variants.append(_variant(values, one, function, words_of(**options), known))
+        variants.append(_variant(values, one, function, options, known))
     return Sweep(variants)
 
 
@@ -218,7 +220,7 @@ def _variant(
     values: Mapping[str, Any],
     command: _Command,
     function: str,
-    words: Sequence[str],
+    options: Mapping[str, Any],
     known: dict[bytes, tuple[str, str, Report | None]],
 ) -> Variant:
     try:
@@ -227,7 +229,7 @@ def _variant(
         return Variant(values, "failed", text_of(error))
     program = workload.to_bytes()
     if program not in known:
-        known[program] = _simulated(program, words)
+        known[program] = _simulated(program, options)
     verdict, why, report = known[program]
     return Variant(values, verdict, why, workload, report, _tokens(workload))
 
@@ -267,22 +269,27 @@ def _as_it_was() -> Iterator[None]:
         os.chdir(folder)
 
 
-def _simulated(program: bytes, words: Sequence[str]) -> tuple[str, str, Report | None]:
+def _simulated(program: bytes, options: Mapping[str, Any]) -> tuple[str, str, Report | None]:
     """Returns the verdict, why, and the report, which a program slightly too large has, too."""
+    words = words_of(**options)
     try:
         report = Simulation(program, words).run()
     except Error as error:
-        too_large = does_not_fit(error)
-        if too_large is None:
+        if not does_not_fit(error):
             return "failed", text_of(error), None
-        needed, usable = map(quantities.bytes_in, too_large.groups())
-        if needed > usable * (1 + _LIMIT):
-            return "refused", f"needs {too_large[1]} of {too_large[2]}", None
-        enough = math.ceil(usable * (1 + 2 * _LIMIT))
-        more = (f"--set=chip.hbm.bytes={enough}", "--set=chip.hbm.reserved_bytes=0")
+    else:
+        close = report.peak_hbm_bytes > report.usable_hbm_bytes * (1 - _LIMIT)
+        return "at the limit" if close else "fits", "", report
+    compiled = words_of(**{k: v for k, v in options.items() if k not in OF_MACHINE})
+    usable = json.loads(Simulation(program, compiled).bounds())["usable_hbm_bytes"]
+    enough = math.ceil(usable * (1 + _LIMIT))
+    more = (f"--set=chip.hbm.bytes={enough}", "--set=chip.hbm.reserved_bytes=0")
+    try:
         return "at the limit", "", Simulation(program, [*words, *more]).run()
-    close = report.peak_hbm_bytes > report.usable_hbm_bytes * (1 - _LIMIT)
-    return "at the limit" if close else "fits", "", report
+    except Error as error:
+        if too_large := does_not_fit(error):
+            return "refused", f"needs {too_large[1]} of {quantities.size(usable)}", None
+        return "failed", text_of(error), None
 
 
 def _tokens(workload: Workload) -> int:
