@@ -16,7 +16,7 @@ import pytest
 import tpusim
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from tpusim import hlo, topology, wire
+from tpusim import compiling, hlo, topology, wire
 from tpusim.topology import Topology, topology_of
 from tpusim.workload import Compilation, CompilerOption, MemoryAnalysis
 
@@ -50,6 +50,29 @@ def opcodes(workload: tpusim.Workload) -> list[str]:
     """Returns the opcodes of a module's instructions."""
     computations = hlo.Module(workload.hlo_module).computations.values()
     return sorted(i.opcode for c in computations for i in c.instructions)
+
+
+# libtpu 0.0.46 to 0.0.52 on v6e, with flags that are recommended for v5e.
+REFUSAL = (
+    "FAILED_PRECONDITION: Continuation fusion for AllGather is enabled on platform ghostlite "
+    "(variant: ), but it is not supported/recommended on platforms other than TPU v5e, and this "
+    "might lead to many errors including but not limited to: incorrect results, hang, SDC, etc. "
+    "Please disable it with xla_tpu_enable_async_collective_fusion=false"
+)
+
+
+def test_a_refusal_is_quoted_up_to_its_remedy(monkeypatch: pytest.MonkeyPatch):
+    def refuses(*_: object) -> None:
+        raise compiling.compiling.refusal()(REFUSAL)
+
+    monkeypatch.setattr(compiling.compiling, "compiled", refuses)
+    monkeypatch.setattr(compiling, "_libtpu_of", lambda _: "0.0.52")
+    monkeypatch.setattr(topology, "placed", lambda *_: jax.devices()[:1])
+    monkeypatch.setattr(topology, "coordinates_of", lambda _: None)
+    monkeypatch.setattr(topology, "require_libtpu", lambda: "0.0.52")
+    with pytest.raises(tpusim.Error) as refused:
+        tpusim.export(product, X, X, path=None, config="v6e-1x1", compiled=True)
+    assert str(refused.value) == f"the TPU compiler refuses the program: {REFUSAL}"
 
 
 def test_the_wheel_is_asked_for(monkeypatch: pytest.MonkeyPatch):

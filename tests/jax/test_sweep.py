@@ -101,6 +101,71 @@ def test_fits_at_the_limit_and_refused(train: pathlib.Path):
     assert re.fullmatch(r"needs [\d.]+ MiB of 8 MiB", refused.why)
 
 
+REMATERIALISED = """
+import functools
+import sys
+import jax
+import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+given = dict(word.split("=") for word in sys.argv[1:])
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+rows = P("data")
+policies = jax.checkpoint_policies
+policy = {
+    "full": None,
+    "save_context": policies.save_only_these_names("context"),
+    "offload_query": policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["query"],
+        offload_src="device", offload_dst="pinned_host",
+    ),
+}[given["remat_policy"]]
+
+@functools.partial(jax.shard_map, mesh=mesh, in_specs=rows, out_specs=rows, check_vma=False)
+def attention(q):
+    weights = jax.nn.softmax(jnp.einsum("bsd,btd->bst", q, q))
+    return checkpoint_name(jnp.einsum("bst,btd->bsd", weights, q), "context")
+
+def layer(x, w):
+    return x + attention(checkpoint_name(x @ w, "query")) @ w, None
+
+def loss(weights, x):
+    again = jax.checkpoint(layer, policy=policy, prevent_cse=False)
+    return jax.lax.scan(again, x, weights)[0].mean()
+
+@jax.jit
+def train_step(weights, x):
+    return jax.tree.map(lambda w, g: w - g, weights, jax.grad(loss)(weights, x))
+
+x = jax.device_put(jnp.zeros((16, 256, 512)), NamedSharding(mesh, rows))
+weights = jnp.zeros((4, 512, 512))
+for _ in range(2):
+    weights = train_step(weights, x)
+"""
+
+
+def test_a_rematerialisation_policy_is_exported_anew(tmp_path: pathlib.Path):
+    """What `--remat` refuses, a variant of the command has."""
+    (tmp_path / "train.py").write_text(REMATERIALISED)
+    sweep = tpusim.sweep(
+        f"python3 {tmp_path / 'train.py'} remat_policy=full",
+        {"remat_policy": ["full", "save_context", "offload_query"]},
+        config="v5e-8",
+    )
+    assert [v.verdict for v in sweep.variants] == ["fits"] * 3
+    full, saved, offloaded = sweep.variants
+    assert full.report.flops > saved.report.flops
+    assert full.report.flops > offloaded.report.flops
+    assert saved.report.peak_hbm_bytes > full.report.peak_hbm_bytes
+    with pytest.raises(tpusim.Error, match="'query' off-loaded already; export it with full remat"):
+        tpusim.simulate(offloaded.workload, remat={"query": "saved"})
+    with pytest.raises(tpusim.Error, match="it is inside of a shard_map or a branch"):
+        tpusim.simulate(full.workload, remat={"context": "saved"})
+    kept = tpusim.simulate(full.workload, remat={"query": "offloaded"})
+    assert kept.step_time_ns == offloaded.report.step_time_ns
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
