@@ -146,7 +146,7 @@ for _ in range(2):
 
 
 def test_a_rematerialisation_policy_is_exported_anew(tmp_path: pathlib.Path):
-    """What `--remat` refuses, a variant of the command has."""
+    """A variant of the command has what `--remat` refuses."""
     (tmp_path / "train.py").write_text(REMATERIALISED)
     sweep = tpusim.sweep(
         f"python3 {tmp_path / 'train.py'} remat_policy=full",
