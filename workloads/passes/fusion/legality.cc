@@ -41,13 +41,63 @@ std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
   return found;
 }
 
+// Calls `visit` with the readers of `value` and of its bitcasts.
+template <typename Visit>
+void ForEachReader(const Graph& graph, int value, const Visit& visit) {
+  for (int user : graph.users[value]) {
+    if (graph.At(user).opcode() == Opcode::kBitcast) {
+      ForEachReader(graph, user, visit);
+    } else {
+      visit(user);
+    }
+  }
+}
+
+template <typename Wanted>
+bool AnyReader(const Graph& graph, int value, const Wanted& wanted) {
+  bool any = false;
+  ForEachReader(graph, value, [&](int reader) { any = any || wanted(reader); });
+  return any;
+}
+
+// Whether an operand of a product is the exponentials of a softmax, or what is computed from them
+// in one operation, their quotient. `spread` is the maximum spread over its rows.
+bool QuotientIsAnOperand(const Graph& graph, int spread) {
+  const auto is_product = [&](int i) { return graph.Is(i, Part::kProduct); };
+  const auto is_sum = [&](int i) { return graph.Is(i, Part::kReduce); };
+  const auto is_elementwise = [&](int i) { return hlo::IsElementwise(graph.At(i)); };
+  const auto is_operand = [&](int i) {
+    return is_product(i) || (is_elementwise(i) && AnyReader(graph, i, is_product));
+  };
+  const auto is_exponential = [&](int i) {
+    return is_elementwise(i) && AnyReader(graph, i, is_sum) && AnyReader(graph, i, is_operand);
+  };
+  return AnyReader(graph, spread, [&](int difference) {
+    return is_elementwise(difference) && AnyReader(graph, difference, is_exponential);
+  });
+}
+
+// Whether the TPU compiler keeps a reduction and `spread`, its result over its rows, in kernels of
+// their own whatever the rows are: the result is read elsewhere too, or the rows are computed from
+// something and the exponentials of what is left go to a product at once. (Softmax between two
+// products, compiled for all chips with libtpu 0.0.52: scores that are scaled, masked, biased, or
+// as they are; the maximum is a result or not; shares are an operand as they are, converted, or
+// multiplied. Converted or multiplied, or of scores as they are, the rows are kept whole.)
+bool KeepsRowsApart(const Graph& graph, int spread) {
+  const int reduction = graph.operands[spread][0];
+  if (AnyReader(graph, reduction, [&](int reader) { return reader != spread; })) return true;
+  int rows = graph.operands[reduction][0];
+  while (graph.At(rows).opcode() == Opcode::kBitcast) rows = graph.operands[rows][0];
+  return hlo::IsElementwise(graph.At(rows)) && QuotientIsAnOperand(graph, spread);
+}
+
 // Whether `m` spreads the result of a reduction over rows that a block can hold whole, of
 // a kernel around `product` (-1: none).
 bool SpreadsRows(const Plan& plan, int m, int product) {
   const Graph& graph = plan.graph();
   const configs::Policy& policy = plan.target().policy();
   const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m), policy);
-  if (reduction == nullptr) return false;
+  if (reduction == nullptr || KeepsRowsApart(graph, m)) return false;
   return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction, policy) >= 0;
 }
 
