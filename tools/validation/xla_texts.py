@@ -9,6 +9,7 @@ runs on the smallest v5e slice with its number of devices. Nothing of XLA's is k
 
 import argparse
 import collections
+import contextlib
 import json
 import math
 import pathlib
@@ -132,7 +133,12 @@ def main() -> None:
         taken = taken_by_xla(files)
         if options.sample and options.sample < len(taken):
             taken = sorted(random.Random(1).sample(taken, options.sample))
-        rows = [(file, *outcome(options.binary.resolve(), file)) for file in taken]
+        rows = []
+        with options.rows.open("w") if options.rows else contextlib.nullcontext() as written:
+            for file in taken:
+                rows.append((file, *outcome(options.binary.resolve(), file)))
+                if written:
+                    print(json.dumps([file.name, *rows[-1][1:]]), file=written, flush=True)
 
         codes = collections.Counter(code for _, code, _ in rows)
         unread = [row for row in rows if re.match(r"\S*: line \d+|FILE|.*: these bytes", row[2])]
@@ -143,10 +149,6 @@ def main() -> None:
         for text, count in reasons.most_common(40):
             print(f"{count:6d} {text}")
         print(f"not read as text: {len(unread)}")
-        if options.rows:
-            options.rows.write_text(
-                "".join(json.dumps([file.name, code, why]) + "\n" for file, code, why in rows)
-            )
 
 
 if __name__ == "__main__":

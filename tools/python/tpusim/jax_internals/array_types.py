@@ -17,11 +17,6 @@ from tpusim.pausing import paused
 _PURPOSE = "let placeholders pass for arrays (tpusim.capture)"
 
 
-def array_type() -> type:
-    """Returns the class of arrays that have elements."""
-    return internal("jax._src.array", "ArrayImpl", _PURPOSE)
-
-
 def aval_type() -> type:
     """Returns the class of abstract values of arrays."""
     return internal("jax.core", "ShapedArray", _PURPOSE)
