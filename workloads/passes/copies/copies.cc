@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/analysis/underlying.h"
@@ -216,18 +217,24 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& contex
   }
   const std::set<int64_t> donated = DonatedParameters(module);
   Computation* entry = module.entry();
+  const hlo::AliasAnalysis& storage = aliases.Of(*entry);
   const bool several = entry->root()->opcode() == Opcode::kTuple;
+  std::set<const Instruction*> returned;
+  std::vector<size_t> copied;
   for (size_t n = 0; n < (several ? entry->root()->operands().size() : 1); ++n) {
-    Instruction* value = ResultOf(*entry, n);
-    const Instruction* storage = hlo::WithoutBitcasts(value);
-    if (!value->shape().IsArray() || storage->opcode() != Opcode::kParameter ||
-        donated.contains(storage->attrs().parameter_number())) {
-      continue;
-    }
-    context.records.Add(reasons::kArgumentReturned, value->name());
-    SetResult(*entry, n, CopyOf(value));
-    changed = true;
+    const Instruction* value = ResultOf(*entry, n);
+    if (!value->shape().IsArray()) continue;
+    const Instruction* named = hlo::WithoutBitcasts(value);
+    const bool kept = named->opcode() == Opcode::kParameter &&
+                      !donated.contains(named->attrs().parameter_number());
+    const bool again = !returned.insert(storage.Of(value)).second;
+    if (!kept && !again) continue;
+    context.records.Add(kept ? reasons::kArgumentReturned : reasons::kReturnedTwice, value->name());
+    copied.push_back(n);
   }
+  for (const size_t n : copied) SetResult(*entry, n, CopyOf(ResultOf(*entry, n)));
+  if (!copied.empty()) aliases.Forget(*entry);
+  changed = changed || !copied.empty();
   return changed;
 }
 

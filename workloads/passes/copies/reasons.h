@@ -22,6 +22,8 @@ inline constexpr Reason kPlacesCopied{"copies.places", kChanged,
 inline constexpr Reason kArgumentReturned{
     "copies.argument-returned", kChanged,
     "{subject} is copied: it is an argument that is not donated, and a result"};
+inline constexpr Reason kReturnedTwice{"copies.returned-twice", kChanged,
+                                       "{subject} is copied: it is a result twice"};
 
 }  // namespace tpusim::passes::reasons
 
