@@ -203,7 +203,8 @@ struct ChipParams {
   std::string description;
   int64_t tensor_cores = 0;  // per chip
   int64_t devices = 0;       // what JAX counts, per chip
-  Hertz clock;
+  Hertz clock;          // in the performance state that is taken by default
+  Hertz fastest_clock;  // in the fastest state
   FlopsPerSecond peak_bf16;  // per chip, published
   MxuParams mxu;
   VpuParams vpu;
@@ -223,6 +224,8 @@ struct ChipParams {
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.
   FlopsPerSecond MxuPeak() const;
+  // Returns that peak in the fastest performance state, which published peaks are of.
+  FlopsPerSecond FastestPeak() const;
   // 2 on a megacore: one device whose two cores share every kernel.
   int64_t CoresPerDevice() const { return tensor_cores / devices; }
   // Arrays that one product can use.

@@ -33,7 +33,8 @@ std::vector<Parameter> MakeTable() {
       // clang-format off
       ROW("chip.tensor_cores", "count", kCount, tensor_cores, "TensorCores per chip"),
       ROW("chip.devices", "count", kCount, devices, "what JAX counts, per chip"),
-      ROW("chip.clock_hz", "hertz", kClock, clock, "TensorCore clock"),
+      ROW("chip.clock_hz", "hertz", kClock, clock, "TensorCore clock, in the performance state that is taken by default"),
+      ROW("chip.fastest_clock_hz", "hertz", kClock, fastest_clock, "... in the fastest state, which xla_tpu_dvfs_p_state=7 takes; as by default if not given"),
       ROW("chip.peak_bf16_flops_per_second", "flops_per_second", kFlops, peak_bf16, "published peak per chip; MFU is against it"),
       ROW("chip.mxu.count", "count", kCount, mxu.count, "systolic arrays per TensorCore", kProducts),
       ROW("chip.mxu.rows", "count", kCount, mxu.rows, "contracting extent of one array", kProducts),
@@ -110,6 +111,7 @@ std::vector<Parameter> MakeTable() {
 constexpr std::pair<const char*, const char*> kFallbacks[] = {
     {"chip.cmem.bytes_per_second", "0"},
     {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},
+    {"chip.fastest_clock_hz", "chip.clock_hz"},
     {"chip.mxu.efficiency", "1"},
     {"host.dcn_efficiency", "1"},
     {"chip.dma.turnaround_ns", "0"},

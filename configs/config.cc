@@ -201,7 +201,7 @@ absl::Status Apply(const Override& change, Config* config) {
 // The published peak is a parameter of its own: MFU is against it. After a
 // change of clock or array it may no longer be what the arrays can do.
 void WarnAboutPeak(Config* config) {
-  const double made = config->chip.MxuPeak().value() * static_cast<double>(config->chip.devices);
+  const double made = config->chip.FastestPeak().value() * static_cast<double>(config->chip.devices);
   const double published = config->chip.peak_bf16.value();
   if (std::fabs(made / published - 1) <= 0.02) return;
   config->warnings.push_back(fmt::format(

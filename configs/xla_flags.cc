@@ -30,6 +30,8 @@ constexpr OffLoad kOffLoads[] = {
      &SparseCoreParams::offload_reduce_scatter},
 };
 constexpr std::string_view kScopedVmem = "xla_tpu_scoped_vmem_limit_kib";
+constexpr std::string_view kPerformanceState = "xla_tpu_dvfs_p_state";
+constexpr int kDefaultState = 3, kFastestState = 7;  // libtpu: states 0 to 7
 constexpr std::string_view kLeastOffLoad =
     "xla_tpu_sparse_core_all_reduce_offload_min_size_in_bytes";
 
@@ -98,6 +100,17 @@ absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipPa
                      ReadNumber(name, value, 1024, 1 << 20, true, warnings));
     chip.vmem.scoped_bytes = std::min(Bytes(std::llround(kibibytes * kKiB)), chip.vmem.bytes);
     chip.vmem.reserved_bytes = chip.vmem.scoped_bytes;
+    return true;
+  }
+  if (name == kPerformanceState) {
+    ASSIGN_OR_RETURN(const double state, ReadNumber(name, value, 0, kFastestState, true, warnings));
+    if (state == kFastestState) {
+      chip.clock = chip.fastest_clock;
+    } else if (state != kDefaultState) {
+      warnings.push_back(fmt::format(
+          "{}={}: the clock of this state is not published; that of state {} is taken", name, value,
+          kDefaultState));
+    }
     return true;
   }
   const Parameter* parameter = ParameterOfFlag(name);

@@ -25,7 +25,7 @@ ChipParams Chip(const std::string& name) {
 }
 
 double Peak(const ChipParams& chip, double passes = 1) {
-  return chip.MxuPeak().value() * static_cast<double>(chip.devices) / passes;
+  return chip.FastestPeak().value() * static_cast<double>(chip.devices) / passes;
 }
 
 TEST(ChipsTest, AllGenerationsAreThere) {

@@ -15,6 +15,21 @@ using ::testing::IsEmpty;
 
 ChipParams Chip(const char* slice) { return LoadConfig(slice, {})->chip; }
 
+TEST(XlaFlagsTest, PerformanceStatesChangeTheClock) {
+  ChipParams chip = Chip("v7x-1x1x1");
+  EXPECT_EQ(chip.clock, Hertz(1.9e9));
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_dvfs_p_state=3", chip), IsEmpty());
+  EXPECT_EQ(chip.clock, Hertz(1.9e9));
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_dvfs_p_state=5", chip),
+              ElementsAre(HasSubstr("xla_tpu_dvfs_p_state=5: the clock of this state is not "
+                                    "published; that of state 3 is taken")));
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_dvfs_p_state=7", chip), IsEmpty());
+  EXPECT_EQ(chip.clock, Hertz(2.2e9));
+  ChipParams other = Chip("v6e-1x1");
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_dvfs_p_state=7", other), IsEmpty());
+  EXPECT_EQ(other.clock, Hertz(1.75e9));
+}
+
 TEST(XlaFlagsTest, FlagsWithACounterpartChangeTheChip) {
   ChipParams chip = Chip("v6e-1x1");
   ASSERT_EQ(chip.compiler.gathers_in_flight, 0);

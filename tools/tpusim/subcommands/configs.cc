@@ -104,8 +104,11 @@ std::string Portrait(const configs::ChipParams& chip) {
           : "one device, one TensorCore";
   std::string text = configs::Printable(fmt::format("{}: {}", chip.name, chip.description)) + "\n";
   text +=
-      fmt::format("  a chip   {}; {} arrays of {}x{}, {:g} GHz\n", devices,
-                  mxu.count * chip.tensor_cores, mxu.rows, mxu.columns, chip.clock.value() / 1e9);
+      fmt::format("  a chip   {}; {} arrays of {}x{}, {:g} GHz{}\n", devices,
+                  mxu.count * chip.tensor_cores, mxu.rows, mxu.columns, chip.clock.value() / 1e9,
+                  chip.fastest_clock > chip.clock
+                      ? fmt::format(" ({:g} in the fastest state)", chip.fastest_clock.value() / 1e9)
+                      : "");
   text += fmt::format(
       "  peak     the arrays make {:.4g} TFLOP/s in bf16, {:.4g} int8, {:.4g} int4, {:.4g} fp8, "
       "{:.4g} f32\n",
