@@ -143,7 +143,8 @@ def test_ragged_dot(rejects, report_of, ragged_products):
     assert equal["flops"] == pytest.approx(2 * 2048 * 1024 * 1024, rel=0.01)
     _, stated = dot("--ragged", "*=" + ",".join(["1024"] * 8))
     # Each device has rows of two groups only, and reads two matrices instead of eight.
-    assert equal["hbm_bytes"] - stated["hbm_bytes"] == 6 * 1024 * 1024 * 2
+    saved = equal["hbm_bytes"] - stated["hbm_bytes"]
+    assert saved == pytest.approx(6 * 1024 * 1024 * 2, rel=1e-3)
     assert stated["flops"] == equal["flops"]
     assert stated["total_ns"] < equal["total_ns"]
     report, few = dot("--ragged", "ragged*=128,64,0,0,0,0,0,0")

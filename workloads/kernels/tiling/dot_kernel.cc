@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -19,9 +18,12 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/tiling/kernels.h"
+#include "workloads/kernels/tiling/ragged_steps.h"
 #include "workloads/kernels/tiling/stated_windows.h"
+#include "workloads/kernels/tiling/tile_bytes.h"
 #include "workloads/kernels/vector_work/vector_cost.h"
 #include "workloads/kernels/view/product.h"
+#include "workloads/kernels/view/ragged_tiling.h"
 #include "workloads/kernels/view/whole_rows.h"
 
 namespace tpusim::kernels {
@@ -31,25 +33,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
 using hlo::Shape;
-
-// Bytes of rows x columns windows, in whole tiles. A search asks for the same ones many times.
-class TileBytes {
- public:
-  explicit TileBytes(const target::Target& target) : target_(target) {}
-  Bytes Of(PrimitiveType type, int64_t rows, int64_t columns) const {
-    const auto [known, fresh] = known_.try_emplace({type, rows, columns}, Bytes(0));
-    // Narrow arrays lie with their long side along the lanes.
-    if (fresh) {
-      known->second = std::min(target_.PaddedSize(hlo::MakeShape(type, {rows, columns})),
-                               target_.PaddedSize(hlo::MakeShape(type, {columns, rows})));
-    }
-    return known->second;
-  }
-
- private:
-  const target::Target& target_;
-  mutable std::map<std::tuple<PrimitiveType, int64_t, int64_t>, Bytes> known_;
-};
 
 // Grid dimensions, outermost first. K is innermost, so that partial sums stay.
 // number: dimensions of a grid
@@ -268,6 +251,16 @@ class DotKernelBuilder {
       const bool shared = w.kind == isa::WindowKind::kInput && (w.moves_with & dealt_bit) == 0;
       if (deals && shared) w.bytes = w.bytes * cores;
     }
+    return kernel;
+  }
+
+  // The library kernel of rows in groups: tiles of the device's cores are beside each other.
+  isa::Kernel BuildRagged(const RaggedTiling& tiling) const {
+    const int64_t columns = tiling.columns * target_.chip().CoresPerDevice();
+    const Grid grid{1, tiling.tiles, CeilDiv(p_.n, columns), CeilDiv(p_.k, tiling.depth), true, {}};
+    isa::Kernel kernel = *Build(grid, Bytes(INT64_MAX));
+    NameWindows(kernel);
+    StepThroughGroups(tiling, target_.chip(), kInner, kContract, &kernel);
     return kernel;
   }
 
@@ -561,6 +554,15 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   const Instruction* dot = view.FindMember(IsProduct);
   TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
   ASSIGN_OR_RETURN(const Product product, ProductOf(*dot, target));
+  if (const auto tiling = RaggedTilingOf(*dot, target)) {
+    Product rows = product;
+    rows.batch = 1;
+    rows.m = tiling->all_rows;
+    rows.groups.clear();
+    DotKernelBuilder library(view, target, *dot, rows, /*weights=*/1);
+    RETURN_IF_ERROR(library.SumVectorWork());
+    return library.BuildRagged(*tiling);
+  }
   FastestKernel fastest(target);
   DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
   RETURN_IF_ERROR(builder.SumVectorWork());

@@ -115,7 +115,7 @@ void ProblemBuilder::Add(const Instruction& i) {
     case Opcode::kRngBitGenerator:
       return;
     case Opcode::kRaggedDot:
-      return;  // the arrays take what the padding allows
+      return AddRagged(i);
     case Opcode::kTuple:
       if (!AddOrderedState(i)) AddTuple(i);
       return;

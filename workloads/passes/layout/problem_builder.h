@@ -61,6 +61,7 @@ class ProblemBuilder {
   void AddWindow(const hlo::Instruction& i);
   void AddSort(const hlo::Instruction& i);
   void AddDot(const hlo::Instruction& i);
+  void AddRagged(const hlo::Instruction& i);
   void AddConvolution(const hlo::Instruction& i);
   // Adds the memory traffic of an instruction's results, but for what its users compute from them
   // on the way.

@@ -4,7 +4,9 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ragged.h"
 #include "workloads/kernels/view/product.h"
+#include "workloads/kernels/view/ragged_tiling.h"
 #include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
@@ -12,6 +14,22 @@ namespace tpusim::passes {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
+
+// The kernel of a library that a product of rows in groups becomes takes matrices with their columns
+// along the lanes: others are turned before it (libtpu 0.0.42 copies them, on SparseCores where there
+// are any). Other ragged products take what the padding allows.
+void ProblemBuilder::AddRagged(const Instruction& i) {
+  if (!kernels::RaggedTilingOf(i, target_)) return;
+  FixRowMajor(Want(i, 0));
+  const int64_t depth = hlo::GetDotDims(i).rhs_contracting[0];
+  const auto& groups = i.attrs().ragged_dot_dimension_numbers().rhs_group_dimensions();
+  if (const int32_t wanted = Want(i, 1); wanted >= 0 && groups.size() == 1) {
+    const int64_t columns = 3 - depth - groups[0];  // number: 0 + 1 + 2 less the others
+    problem_.fixed.emplace(wanted, Dims{columns, depth, groups[0]});
+  }
+  for (const int32_t made : problem_.made.at(&i)) FixRowMajor(made);
+  Separate(i);
+}
 
 // The arrays multiply what lies in the two fastest dimensions; the others of a batch come
 // one after the other. Contracted or not, and in which order, they take it.
