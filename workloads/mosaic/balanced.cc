@@ -53,15 +53,20 @@ std::shared_ptr<const Table> TableOf(std::vector<int64_t> values) {
   return std::make_shared<const Table>(Table{{std::ssize(values)}, std::move(values)});
 }
 
-// Steps of groups of equal size: each tile once for each group with rows in it.
+// Steps of groups of about equal size: each tile once for each group with rows in it.
 struct Steps {
   std::vector<int64_t> starts, groups, tiles;
 };
 
+// Sizes that are data end groups at the end of a tile once in as many cases as a tile has rows; so no
+// group does that here, and each but the last shares a tile with the next.
 Steps StepsOf(int64_t rows, int64_t tile, int64_t groups) {
   Steps steps;
+  const int64_t shift = std::min(tile, rows / groups) / 2;
   for (int64_t group = 0; group <= groups; ++group) {
-    steps.starts.push_back(rows / groups * group + rows % groups * group / groups);
+    int64_t start = rows / groups * group + rows % groups * group / groups;
+    if (group > 0 && group < groups && start % tile == 0) start += shift;
+    steps.starts.push_back(start);
   }
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t first = steps.starts[static_cast<size_t>(group)];
@@ -74,14 +79,85 @@ Steps StepsOf(int64_t rows, int64_t tile, int64_t groups) {
   return steps;
 }
 
+// The tables of a grouped product in a row of operands: offsets of groups, then the group and the
+// tile of every step, in the order in which `make_group_metadata` of megablox and what came of it
+// return them.
+struct GroupTables {
+  size_t offsets = 0;  // the number of the operand; groups and tiles come behind
+  int64_t groups = 0, rows = 0, tile = 0, most_steps = 0;
+};
+
+// Finds the tables of a kernel that runs its own pipeline (`pltpu.emit_pipeline`), of which the grid
+// says nothing: three tables of fitting lengths, a matrix for each group among the arrays, rows in
+// tiles as many as the lengths leave.
+std::optional<GroupTables> FindTables(const Call& call) {
+  constexpr int64_t kIntegerBytes = 4;  // number: of an s32
+  constexpr size_t kTables = 3;  // number: offsets, groups, tiles
+  constexpr int64_t kSublanes = 8;  // number: tiles are whole registers
+  const auto is_table = [&](size_t n) {
+    const Call::Array& array = call.operands[n];
+    return array.shape.size() == 1 && array.element_bytes == kIntegerBytes &&
+           array.table == nullptr;
+  };
+  for (size_t n = 1; n + kTables <= call.operands.size(); ++n) {
+    if (!is_table(n) || !is_table(n + 1) || !is_table(n + 2)) continue;
+    GroupTables found;
+    found.offsets = n;
+    found.groups = call.operands[n].shape[0] - 1;
+    found.most_steps = call.operands[n + 1].shape[0];
+    const int64_t tiles = found.most_steps - found.groups + 1;
+    if (found.groups < 2 || tiles < 1 || call.operands[n + 2].shape[0] != found.most_steps) continue;
+    std::vector<Call::Array> arrays(call.operands.begin() + static_cast<int64_t>(n + kTables),
+                                    call.operands.end());
+    arrays.insert(arrays.end(), call.results.begin(), call.results.end());
+    const auto grouped = std::ranges::find_if(arrays, [&](const Call::Array& array) {
+      return array.shape.size() > 2 && array.shape[0] == found.groups;
+    });
+    const auto rows = std::ranges::find_if(
+        arrays, [](const Call::Array& array) { return array.shape.size() == 2; });
+    if (grouped == arrays.end() || rows == arrays.end()) continue;
+    found.rows = rows->shape[0];
+    const int64_t each = (found.rows + tiles - 1) / tiles;
+    found.tile = (each + kSublanes - 1) / kSublanes * kSublanes;
+    if ((found.rows + found.tile - 1) / found.tile != tiles) continue;
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<BalancedCall> BalancedPipeline(const Call& call) {
+  const std::optional<GroupTables> tables = FindTables(call);
+  if (!tables || tables->most_steps > limits::kMostPoints) return std::nullopt;
+  Steps steps = StepsOf(tables->rows, tables->tile, tables->groups);
+  BalancedCall balanced;
+  balanced.call = call;
+  balanced.groups = tables->groups;
+  balanced.steps = std::ssize(steps.tiles);
+  const auto length = static_cast<size_t>(tables->most_steps);
+  steps.tiles.resize(length, steps.tiles.back());
+  steps.groups.resize(length, steps.groups.back());
+  std::vector<Call::Array>& operands = balanced.call.operands;
+  for (size_t n = 0; n < tables->offsets; ++n) {
+    const bool counts = operands[n].shape == std::vector<int64_t>{1} && operands[n].table == nullptr;
+    if (counts) operands[n].table = TableOf({balanced.steps});
+  }
+  operands[tables->offsets].table = TableOf(std::move(steps.starts));
+  operands[tables->offsets + 1].table = TableOf(std::move(steps.groups));
+  operands[tables->offsets + 2].table = TableOf(std::move(steps.tiles));
+  return balanced;
+}
+
 }  // namespace
 
 std::optional<BalancedCall> Balanced(const Module& module, const Call& call) {
   const Operation* main = module.Main();
   const Attribute* bounds = main == nullptr ? nullptr : main->Find("iteration_bounds");
-  const Attribute* windows = main == nullptr ? nullptr : main->Find("window_params");
-  const Attribute* prefetched = main == nullptr ? nullptr : main->Find("scalar_prefetch");
-  if (bounds == nullptr || windows == nullptr || prefetched == nullptr) return std::nullopt;
+  if (bounds == nullptr || std::ranges::count(bounds->integers, kDynamic) == 0) {
+    return BalancedPipeline(call);
+  }
+  const Attribute* windows = main->Find("window_params");
+  const Attribute* prefetched = main->Find("scalar_prefetch");
+  if (windows == nullptr || prefetched == nullptr) return std::nullopt;
   const std::vector<int64_t>& grid = bounds->integers;
   const auto dynamic = std::ranges::find(grid, kDynamic);
   const auto ahead = static_cast<size_t>(std::max<int64_t>(0, prefetched->integer));
@@ -89,8 +165,10 @@ std::optional<BalancedCall> Balanced(const Module& module, const Call& call) {
       call.operands[0].table != nullptr) {
     return std::nullopt;
   }
-  BalancedCall balanced{call};
-  balanced.axis = static_cast<size_t>(dynamic - grid.begin());
+  BalancedCall balanced;
+  balanced.call = call;
+  const auto axis = static_cast<size_t>(dynamic - grid.begin());
+  balanced.axis = axis;
 
   std::vector<TabledDimension> dimensions;
   const size_t inputs = call.operands.size() - 1 - ahead;
@@ -106,7 +184,7 @@ std::optional<BalancedCall> Balanced(const Module& module, const Call& call) {
     }
     AddDimensions(function->regions[0].blocks[0], of_window->integers,
                   n < inputs ? call.operands[1 + ahead + n] : call.results[n - inputs],
-                  balanced.axis, grid.size(), &dimensions);
+                  axis, grid.size(), &dimensions);
   }
   const auto rows = std::ranges::find_if(dimensions, [](const auto& d) { return d.block > 1; });
   const auto group = std::ranges::find_if(dimensions, [](const auto& d) { return d.block == 1; });

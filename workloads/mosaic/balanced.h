@@ -3,8 +3,9 @@
 // The grid of such a kernel (`megablox.gmm`, `tgmm`, the TPU compiler's own `ragged-dot`) has an
 // axis with a step for each tile of rows and group that has rows in it. Two tables, read ahead, say
 // of each step which tile and which group it is; their length is that of the dearest case, a tile
-// more for each group but one. Where the program computes them of data, groups of equal size are a
-// case of which all of this is known: steps, blocks that stay, branches at the ends of groups.
+// more for each group but one. Where the program computes them of data, groups of about equal size
+// are a case of which all of this is known: steps, blocks that stay, branches at the ends of groups.
+// A kernel that runs a pipeline of its own has the same tables and no such axis.
 #ifndef TPUSIM_WORKLOADS_MOSAIC_BALANCED_H_
 #define TPUSIM_WORKLOADS_MOSAIC_BALANCED_H_
 
@@ -16,10 +17,10 @@
 
 namespace tpusim::mosaic {
 
-// A call with groups of equal size, and what they make of its grid.
+// A call with groups of about equal size, and what they make of its grid.
 struct BalancedCall {
   Call call;
-  size_t axis = 0;  // of the grid, whose length was data
+  std::optional<size_t> axis;  // of the grid, whose length was data; none: a pipeline of its own
   int64_t groups = 0, steps = 0;
 };
 

@@ -149,6 +149,16 @@ absl::StatusOr<Arguments> ArgumentsOf(const Operation& main, const Block& block,
   return a;
 }
 
+// Whether nothing lets the cores of a device share the kernel: an axis of the grid that is parallel
+// does (`dimension_semantics` of Pallas).
+bool RunsOnOneCore(const Operation& main) {
+  const Attribute* semantics = main.Find("dimension_semantics");
+  return semantics != nullptr &&
+         std::ranges::none_of(semantics->elements, [](const Attribute* axis) {
+           return axis != nullptr && axis->text.find("parallel") != std::string::npos;
+         });
+}
+
 }  // namespace
 
 absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& call) {
@@ -167,6 +177,14 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
     }
   };
   set_tables(*block);
+  // Without a grid, what is in scalar memory is there as a whole.
+  for (size_t n = 0; grid.empty() && n < arguments.operands; ++n) {
+    const Value* argument = block->arguments[before + n];
+    const size_t operand = arguments.bounds + arguments.ahead + n;
+    if (argument->type->memory_space == "smem" && operand < call.operands.size()) {
+      body.SetTable(argument, call.operands[operand].table);
+    }
+  }
   Price total = body.PriceOf(*block);
   RETURN_IF_ERROR(body.status());
   const int64_t copied = total.bytes;
@@ -216,6 +234,7 @@ absl::StatusOr<tpusim::KernelCost> PriceOf(const Module& module, const Call& cal
   }
   const Attribute* name = main->Find("sym_name");
   tpusim::KernelCost cost = total.Cost(name == nullptr ? "kernel" : name->text);
+  cost.set_one_core(RunsOnOneCore(*main));
   // Blocks that come back after another move more often than with whole axes.
   const double off = std::abs(static_cast<double>(moved) - static_cast<double>(sizes));
   if (!total.loops.empty() || blocks.empty() || grid.empty() || points == 0 ||

@@ -258,6 +258,25 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("less than no work"));
 }
 
+// Products and vector work of a kernel whose grid has no parallel axis take twice as long on a device
+// of two cores, and no longer on one of one.
+TEST_F(CustomKernels, AKernelOfOneCoreLeavesTheOtherIdle) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  CustomCost cost{Flops(int64_t{2} * 64 * 1024 * 1024 * 1024), Flops(0), Bytes(8 * kMiB)};
+  cost.products = {{1024, 1024, 1024, isa::NumberFormat::kBf16, 64}};
+  const auto seconds = [&](const char* slice, bool one_core) {
+    const configs::Config config = configs::LoadConfig(slice, {}).value();
+    const target::Target target(config);
+    cost.one_core = one_core;
+    SetCustomCosts(m_.module(), {{"custom*", cost}});
+    return ToSeconds(timing::KernelTime(target.chip(), *BuildKernel(*call, target)));
+  };
+  EXPECT_NEAR(seconds("v5p-1x1x1", true) / seconds("v5p-1x1x1", false), 2, 0.1);
+  EXPECT_DOUBLE_EQ(seconds("v5e-1x1", true), seconds("v5e-1x1", false));
+}
+
 // 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3
 // operations.
 TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {

@@ -56,11 +56,28 @@ TEST_F(GroupedProduct, ABlockThatStaysMovesOnce) {
   EXPECT_EQ(PriceOf(*module_, call_)->loops_size(), 1);
 }
 
-TEST_F(GroupedProduct, GroupsThatFillTilesHaveNoneInCommon) {
+TEST_F(GroupedProduct, NoGroupEndsWithATile) {
   call_.operands[4].shape = {48, 128};
   call_.results[0].shape = {48, 256};
   call_.operands[2].shape = call_.operands[3].shape = {5};
-  EXPECT_EQ(Balanced(*module_, call_)->steps, 3);
+  const std::optional<BalancedCall> found = Balanced(*module_, call_);
+  EXPECT_EQ(found->steps, 5);
+  EXPECT_THAT(found->call.operands[1].table->values, ElementsAre(0, 24, 40, 48));
+}
+
+// A kernel whose grid says nothing has a pipeline of its own, over the tables that it is given.
+TEST_F(GroupedProduct, APipelineOfTheKernelHasItsTables) {
+  const auto attention = ReadBody(BodyBytes("attention_text")).value();
+  call_.operands[0].shape = {1};
+  const std::optional<BalancedCall> found = Balanced(*attention, call_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_FALSE(found->axis.has_value());
+  EXPECT_EQ(found->groups, 3);
+  EXPECT_EQ(found->steps, 6);
+  EXPECT_THAT(found->call.operands[0].table->values, ElementsAre(6));
+  EXPECT_THAT(found->call.operands[3].table->values, ElementsAre(0, 1, 1, 2, 2, 3));
+  call_.operands[5].shape = {4, 128, 256};
+  EXPECT_FALSE(Balanced(*attention, call_).has_value());
 }
 
 TEST_F(GroupedProduct, OtherTablesAndKnownCountsAreLeftAlone) {
@@ -70,8 +87,6 @@ TEST_F(GroupedProduct, OtherTablesAndKnownCountsAreLeftAlone) {
   Call known = call_;
   known.operands[0].table = std::make_shared<const Table>(Table{{}, {5}});
   EXPECT_FALSE(Balanced(*module_, known).has_value());
-  const auto attention = ReadBody(BodyBytes("attention_text")).value();
-  EXPECT_FALSE(Balanced(*attention, call_).has_value());
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ class BodyCosts {
     facts_.weights = WeightsOf(target.chip());
   }
 
-  // `balanced`: groups whose sizes are data are of equal size. Error: then also where there are
+  // `balanced`: groups whose sizes are data are of about equal size. Error: then also where there are
   // none.
   absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body,
                                         bool balanced = false) {
@@ -135,10 +135,12 @@ class BodyCosts {
       ASSIGN_OR_RETURN(tpusim::KernelCost cost,
                        mosaic::PriceOf(*kernel, equal ? equal->call : facts));
       if (equal) {
+        const std::string place =
+            equal->axis ? fmt::format("grid.{}", *equal->axis) : std::string("loop.0");
         cost.add_assumed(fmt::format(
-            "takes {} steps on axis {} of its grid, as {} groups of equal size make them (state "
-            "others with --trip-count {}/grid.{}=N)",
-            equal->steps, equal->axis, equal->groups, NameOfKernel(*kernel), equal->axis));
+            "takes {} steps, as {} groups of about equal size make them (state others with "
+            "--trip-count {}/{}=N)",
+            equal->steps, equal->groups, NameOfKernel(*kernel), place));
       }
       if (!dearest ||
           mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {

@@ -76,6 +76,7 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
   }
   message.set_chain_flops(1);
   message.set_exposed_flops(cost.exposed_share);
+  message.set_one_core(cost.one_core);
   for (const std::string& sentence : cost.assumed) message.add_assumed(sentence);
   if (cost.time) message.set_picoseconds(cost.time->value());
   if (!cost.pipeline) return message;
@@ -102,6 +103,7 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
            !__builtin_add_overflow(so_far, product, &total);
     return total;
   };
+  sum->set_one_core(sum->one_core() || kernel.one_core());
   sum->set_flops(add(kernel.flops(), sum->flops()));
   sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
   sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
@@ -242,6 +244,7 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   if (!(cost.exposed_share >= 0 && cost.exposed_share <= 1)) {
     return bad("more waits are exposed than there are");
   }
+  cost.one_core = kernel.one_core();
   cost.assumed.assign(kernel.assumed().begin(), kernel.assumed().end());
   if (!cost.stages.empty() && (flops != cost.flops || transcendentals != cost.transcendentals)) {
     return bad("its stages do not add up to it");

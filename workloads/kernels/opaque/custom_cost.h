@@ -73,6 +73,7 @@ struct CustomCost {
   std::vector<CustomStage> stages = {};
   // The share of the waits between stages that nothing overlaps.
   double exposed_share = 1;
+  bool one_core = false;  // the cores of a device do not share it
   // The time that the call takes, if it is stated.
   std::optional<Picoseconds> time = std::nullopt;
   // Assumptions: sentences without their subject.

@@ -29,8 +29,10 @@ double RowsFed(const CustomProduct& p, const configs::MxuParams& mxu) {
 
 // The products of one of so many steps. The arrays take one kind at a time: the one that takes
 // longest counts for all, as often as all of them take.
+//
+// `copies`: a kernel that one core runs alone takes as long as if the others did as much beside it.
 isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t steps,
-                            const configs::MxuParams& mxu) {
+                            int64_t copies, const configs::MxuParams& mxu) {
   double all = 0, most = 0;
   const CustomProduct* longest = nullptr;
   for (const CustomProduct& product : products) {
@@ -46,7 +48,7 @@ isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t 
   // Rounded up: never less work than there is.
   const double rows = static_cast<double>(longest->m) * per_step / static_cast<double>(batch);
   return {std::max<int64_t>(1, static_cast<int64_t>(std::ceil(rows))), longest->k, longest->n,
-          longest->format, batch};
+          longest->format, batch * copies};
 }
 
 // Returns the FLOPs that are not part of products.
@@ -58,16 +60,17 @@ int64_t ElementwiseFlops(const CustomCost& cost) {
   return std::max<int64_t>(0, static_cast<int64_t>(left));
 }
 
-// Returns what a stage is in one of so many steps.
-isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipParams& chip) {
+// Returns what a stage is in one of so many steps, in as many copies.
+isa::Block BlockOf(const CustomStage& stage, int64_t steps, int64_t copies,
+                   const configs::ChipParams& chip) {
   VectorWork work;
   work.valu = stage.valu;
   work.eup = stage.eup;
   work.xlu = stage.xlu;
   work.load = work.store =
       static_cast<double>(CeilDiv(stage.spilled.value(), configs::RegisterBytes(chip.vpu)));
-  isa::Block block = BlockOf(work, static_cast<double>(steps));
-  block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
+  isa::Block block = BlockOf(work * static_cast<double>(copies), static_cast<double>(steps));
+  block.mxu = ProductsOfStep(stage.products, steps, copies, chip.mxu);
   return block;
 }
 
@@ -92,11 +95,12 @@ CustomStage AllOf(const CustomCost& cost, const configs::ChipParams& chip) {
 // Returns one of so many steps of the body: the slots run side by side, but for the stages that
 // wait for one another.
 isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipParams& chip) {
+  const int64_t copies = cost.one_core ? chip.CoresPerDevice() : 1;
   Cycles one_by_one(0);
   for (const CustomStage& stage : cost.stages) {
-    one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, chip)).total;
+    one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, copies, chip)).total;
   }
-  isa::Block body = BlockOf(AllOf(cost, chip), steps, chip);
+  isa::Block body = BlockOf(AllOf(cost, chip), steps, copies, chip);
   const Cycles side_by_side = timing::TimeBlock(chip, body).total;
   body.latency = Cycles(chip.vpu.latency_cycles);
   if (one_by_one > side_by_side) {
