@@ -1,4 +1,5 @@
 #include <string_view>
+#include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -29,6 +30,19 @@ bool IsSameValue(const Instruction& i) {
   return false;
 }
 
+// Returns a ragged product of `rows` with the numbers of its dimensions.
+Instruction* AddRaggedProduct(const Instruction& of, Instruction* rows, Instruction* other,
+                              Instruction* sizes, bool sums_groups, int64_t summed) {
+  Instruction* product =
+      of.parent()->Add(Opcode::kRaggedDot, of.shape(), {rows, other, sizes}, of.name(), &of);
+  auto& numbers = *product->mutable_attrs().mutable_ragged_dot_dimension_numbers();
+  numbers.add_lhs_ragged_dimensions(0);
+  if (!sums_groups) numbers.add_rhs_group_dimensions(0);
+  numbers.mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(sums_groups ? 0 : 1);
+  numbers.mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(summed);
+  return product;
+}
+
 // The kernel that the compiler adds to a module for a ragged product (`ragged-dot-none`): what
 // another made of the sizes of the groups (`ragged-dot-metadata`), the rows, and a matrix for each
 // group. Its body is MLIR that runs a product per block of rows, so that it is the product itself
@@ -54,19 +68,69 @@ Instruction* RaggedProductOf(const Instruction& call) {
   };
   if (left.dims[0] != result.dims[0] || (!sums(1, 2) && !sums(2, 1))) return nullptr;
   const int64_t summed = sums(1, 2) ? 1 : 2;
-  Instruction* product =
-      call.parent()->Add(Opcode::kRaggedDot, result, {rows, matrices, sizes}, call.name(), &call);
-  auto& numbers = *product->mutable_attrs().mutable_ragged_dot_dimension_numbers();
-  numbers.add_lhs_ragged_dimensions(0);
-  numbers.add_rhs_group_dimensions(0);
-  numbers.mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(1);
-  numbers.mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(summed);
-  return product;
+  return AddRaggedProduct(call, rows, matrices, sizes, /*sums_groups=*/false, summed);
+}
+
+// Whether a fusion, or one inside it, multiplies and chooses.
+bool ChoosesOfProduct(const Instruction& fusion) {
+  bool multiplies = false, chooses = false;
+  const auto look = [&](const auto& self, const Computation& computation) -> void {
+    for (const Instruction* i : computation.instructions()) {
+      multiplies = multiplies || i->opcode() == Opcode::kConvolution;
+      chooses = chooses || i->opcode() == Opcode::kSelect;
+      if (i->opcode() == Opcode::kFusion) self(self, *i->called()[0]);
+    }
+  };
+  look(look, *fusion.called()[0]);
+  return multiplies && chooses;
+}
+
+// The other form that the compiler has for a ragged product: one for each group, of all rows, and a
+// mask of the rows that are its own, [groups, rows]. The kernel skips blocks in which a group has
+// no rows (ITERATION_SKIPPER_MODE_GROUP_STARTS), so that it is no dense product. Null: it is
+// something else.
+Instruction* MaskedProductOf(const Instruction& fusion) {
+  const auto rank = [](const Instruction* i) -> int64_t {
+    return i->shape().IsArray() ? i->shape().rank() : -1;
+  };
+  constexpr int64_t kOfMatrix = 2, kOfMatrices = 3;  // number: dimensions
+  Instruction *mask = nullptr, *matrices = nullptr;
+  std::vector<Instruction*> rows;
+  for (Instruction* o : fusion.operands()) {
+    if (rank(o) == kOfMatrices) matrices = o;
+    if (rank(o) != kOfMatrix) continue;
+    const bool is_mask = o->shape().element_type == hlo::PrimitiveType::kPred;
+    is_mask ? void(mask = o) : rows.push_back(o);
+  }
+  if (mask == nullptr || mask->opcode() != Opcode::kFusion || rows.empty() ||
+      !ChoosesOfProduct(fusion)) {
+    return nullptr;
+  }
+  Instruction* sizes = mask->operand(0);
+  const hlo::Shape& result = fusion.shape();
+  const int64_t groups = mask->shape().dims[0], all = mask->shape().dims[1];
+  if (rank(sizes) != 1 || sizes->shape().dims[0] != groups || rows[0]->shape().dims[0] != all) {
+    return nullptr;
+  }
+  if (matrices == nullptr) {
+    if (rows.size() != 2 || rank(&fusion) != kOfMatrices || result.dims[0] != groups ||
+        rows[1]->shape().dims[0] != all) {
+      return nullptr;
+    }
+    const bool first = rows[0]->shape().dims[1] == result.dims[1];
+    return AddRaggedProduct(fusion, rows[first ? 0 : 1], rows[first ? 1 : 0], sizes, true, 0);
+  }
+  if (rows.size() != 1 || rank(&fusion) != kOfMatrix || matrices->shape().dims[0] != groups) {
+    return nullptr;
+  }
+  const bool last = matrices->shape().dims[1] == result.dims[1];
+  return AddRaggedProduct(fusion, rows[0], matrices, sizes, false, last ? 2 : 1);
 }
 
 // The operation that a call means by its name, if its operands are of a kind that this takes.
 Instruction* MeantBy(const Instruction& call) {
   Computation* computation = call.parent();
+  if (call.opcode() == Opcode::kFusion) return MaskedProductOf(call);
   if (Instruction* product = RaggedProductOf(call); product != nullptr) return product;
   if (Instruction* operation = X64Operation(call); operation != nullptr) return operation;
   if (call.operands().size() != 1) return nullptr;
@@ -110,11 +174,13 @@ absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& cont
   for (Computation* computation : module.computations()) {
     OrderEdit order(computation);
     for (Instruction* call : hlo::Walk(computation->PostOrder())) {
-      if (call->opcode() != Opcode::kCustomCall) continue;
+      if (call->opcode() != Opcode::kCustomCall && call->opcode() != Opcode::kFusion) continue;
       Instruction* value = IsSameValue(*call) ? call->operand(0) : OperationOf(*call);
       if (value == nullptr || !hlo::SameDims(value->shape(), call->shape())) continue;
+      const bool masked = call->opcode() == Opcode::kFusion;
       context.records.Add(reasons::kCallTranslated, call->name(),
-                          {{"target", call->attrs().custom_call_target()}});
+                          {{"target", masked ? "masked products"
+                                             : call->attrs().custom_call_target()}});
       if (value != call->operand(0)) {
         order.Insert(call, value);
         call->MoveControlTo(value, value);
