@@ -38,7 +38,8 @@ hlo::Instruction* SinkBroadcast(hlo::Instruction* i);
 hlo::Instruction* SimplifyReduce(hlo::Instruction* i);
 // Replaces scatters into zeros with one index per row.
 hlo::Instruction* SimplifyScatter(hlo::Instruction* i);
-// Turns transposes of operands and results of dots into dimension numbers.
+// Turns transposes of operands and results of dots into dimension numbers, and merges dimensions of
+// an operand for a reshape of the result.
 hlo::Instruction* SimplifyDot(hlo::Instruction* i);
 
 // ---- For rules -------------------------------------------------------------
