@@ -41,6 +41,11 @@ const std::vector<Instruction*>& CallGraph::CallersOf(const Computation& computa
   return callers_.at(&computation);
 }
 
+const Instruction* CallGraph::OnlyCallerOf(const Computation& computation) const {
+  const auto callers = callers_.find(&computation);
+  return callers != callers_.end() && callers->second.size() == 1 ? callers->second[0] : nullptr;
+}
+
 const Instruction* CallGraph::LoopOf(const Computation& body) const {
   const Instruction* loop = nullptr;
   for (const Instruction* caller : CallersOf(body)) {

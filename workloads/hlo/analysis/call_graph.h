@@ -26,6 +26,9 @@ class CallGraph {
   bool IsControl(const Computation& computation) const { return callers_.contains(&computation); }
   // The instructions that call a computation, each as often as it does; empty for the entry.
   const std::vector<Instruction*>& CallersOf(const Computation& computation) const;
+  // The only instruction that calls a computation; null: it is the entry, no control flow, or has
+  // several callers.
+  const Instruction* OnlyCallerOf(const Computation& computation) const;
   // The loop whose body is `body`; null if there is none.
   const Instruction* LoopOf(const Computation& body) const;
 

@@ -62,15 +62,21 @@ class IntegerEvaluator {
       case Opcode::kDynamicSlice:
         return OfDynamicSlice(i);
       case Opcode::kParameter:
-        return OfParameter(i);
+        if (!fusions_.empty() && i.parent() == fusions_.back()->called()[0]) return OfParameter(i);
+        break;
       default:
         break;
     }
-    if (const Instruction* value = Underlying(&i); value != &i) return Of(*value);
+    const auto caller_of = [&](const Computation& called) {
+      return values_.Calls().OnlyCallerOf(called);
+    };
+    if (const Instruction* value = Underlying(&i, caller_of); value != &i) return Of(*value);
     if (i.opcode() == Opcode::kGetTupleElement) {
-      return OfTuple(*i.operand(0), i.attrs().tuple_index());
+      const Instruction& made = *i.operand(0);
+      const bool several = made.opcode() == Opcode::kReduce || made.opcode() == Opcode::kSort;
+      return several ? Result(made, i.attrs().tuple_index()) : std::nullopt;
     }
-    return Result(i, 0);
+    return i.opcode() == Opcode::kParameter ? std::nullopt : Result(i, 0);
   }
 
   // Result `number` of an operation on operands that must all be known.
@@ -131,58 +137,12 @@ class IntegerEvaluator {
   }
 
   Elements OfParameter(const Instruction& parameter) {
+    const Instruction& fusion = *fusions_.back();
+    fusions_.pop_back();  // its operands are outside
     const auto number = static_cast<size_t>(parameter.attrs().parameter_number());
-    if (!fusions_.empty() && parameter.parent() == fusions_.back()->called()[0]) {
-      const Instruction& fusion = *fusions_.back();
-      fusions_.pop_back();  // its operands are outside
-      Elements elements = Of(*fusion.operand(number));
-      fusions_.push_back(&fusion);
-      return elements;
-    }
-    const Instruction* caller = OnlyCallerOf(parameter);
-    if (caller == nullptr || caller->opcode() != Opcode::kCall) return std::nullopt;
-    return Of(*caller->operand(number));
-  }
-
-  // Element `index` of a tuple that operations, loops or callers give.
-  Elements OfTuple(const Instruction& tuple, int64_t index) {
-    if (Beyond(limits::kKnownDepth, depth_ + 1)) return std::nullopt;
-    if (const Instruction* element = TupleElement(&tuple, index)) return Of(*element);
-    switch (tuple.opcode()) {
-      case Opcode::kOptBarrier:
-      case Opcode::kCopy:
-        return OfTuple(*tuple.operand(0), index);
-      case Opcode::kWhile:
-        return OfLoop(tuple, index);
-      case Opcode::kReduce:
-      case Opcode::kSort:
-        return Result(tuple, index);
-      case Opcode::kParameter:
-        break;
-      default:
-        return std::nullopt;
-    }
-    const Instruction* caller = OnlyCallerOf(tuple);
-    if (caller == nullptr) return std::nullopt;
-    if (caller->opcode() == Opcode::kWhile) return OfLoop(*caller, index);
-    if (caller->opcode() != Opcode::kCall) return std::nullopt;
-    return OfTuple(*caller->operand(static_cast<size_t>(tuple.attrs().parameter_number())), index);
-  }
-
-  // The initial value of an element of the carry that every iteration keeps.
-  Elements OfLoop(const Instruction& loop, int64_t index) {
-    if (!IsInvariant(loop, index)) return std::nullopt;
-    ++depth_;
-    Elements elements = OfTuple(*loop.operand(0), index);
-    --depth_;
+    Elements elements = Of(*fusion.operand(number));
+    fusions_.push_back(&fusion);
     return elements;
-  }
-
-  const Instruction* OnlyCallerOf(const Instruction& parameter) {
-    const CallGraph& calls = values_.Calls();
-    if (!calls.IsControl(*parameter.parent())) return nullptr;
-    const std::vector<Instruction*>& callers = calls.CallersOf(*parameter.parent());
-    return callers.size() == 1 ? callers[0] : nullptr;
   }
 
   const KnownValues& values_;

@@ -16,6 +16,27 @@ bool HasPrecision(PrimitiveType type, int exponent_bits, int mantissa_bits) {
   return format && exponent_bits >= format->exponent_bits && mantissa_bits >= format->mantissa_bits;
 }
 
+// The instruction that computes element `index` of a tuple that loops and calls pass unchanged;
+// null: the tuple is made otherwise.
+const Instruction* PassedElement(const Instruction* tuple, int64_t index,
+                                 const CallerOf& caller_of) {
+  while (true) {
+    if (const Instruction* element = TupleElement(tuple, index)) return element;
+    while (tuple->opcode() == Opcode::kOptBarrier || tuple->opcode() == Opcode::kCopy) {
+      tuple = tuple->operand(0);
+    }
+    if (tuple->opcode() == Opcode::kParameter) {
+      const auto number = static_cast<size_t>(tuple->attrs().parameter_number());
+      const Instruction* caller = caller_of(*tuple->parent());
+      if (caller == nullptr) return nullptr;
+      tuple = caller->opcode() == Opcode::kCall ? caller->operand(number) : caller;
+      if (caller->opcode() == Opcode::kCall) continue;
+    }
+    if (tuple->opcode() != Opcode::kWhile || !IsInvariant(*tuple, index)) return nullptr;
+    tuple = tuple->operand(0);
+  }
+}
+
 }  // namespace
 
 bool NamesOperand(const Instruction& i) {
@@ -74,6 +95,24 @@ Instruction* Underlying(Instruction* value, std::vector<Instruction*>* barriers)
 
 const Instruction* Underlying(const Instruction* value) {
   return Underlying(const_cast<Instruction*>(value));  // which changes nothing
+}
+
+const Instruction* Underlying(const Instruction* value, const CallerOf& caller_of) {
+  while (true) {
+    value = Underlying(value);
+    const Instruction* from = nullptr;
+    if (value->opcode() == Opcode::kGetTupleElement) {
+      from = PassedElement(value->operand(0), value->attrs().tuple_index(), caller_of);
+    } else if (value->opcode() == Opcode::kParameter) {
+      const Instruction* caller = caller_of(*value->parent());
+      if (caller != nullptr && caller->opcode() == Opcode::kCall) {
+        from = caller->operand(static_cast<size_t>(value->attrs().parameter_number()));
+      }
+    }
+    // The body of a manual region has parts of what it is called with.
+    if (from == nullptr || !SameDims(from->shape(), value->shape())) return value;
+    value = from;
+  }
 }
 
 Instruction* TupleElement(Instruction* tuple, int64_t index) {

@@ -13,6 +13,7 @@
 #define TPUSIM_WORKLOADS_HLO_ANALYSIS_UNDERLYING_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
@@ -37,6 +38,12 @@ bool KeepsValue(const Instruction& instruction);
 // barriers that were looked through.
 Instruction* Underlying(Instruction* value, std::vector<Instruction*>* barriers = nullptr);
 const Instruction* Underlying(const Instruction* value);
+// The instruction that computes the value, in whatever computation: elements of a carry that no
+// iteration changes are followed to what the loop begins with, and arguments to the only call.
+// `caller_of` returns the only instruction that calls a computation; null: there are several, or
+// none.
+using CallerOf = std::function<const Instruction*(const Computation&)>;
+const Instruction* Underlying(const Instruction* value, const CallerOf& caller_of);
 
 // Element `index` of a tuple that an instruction of the same computation puts together, looked for
 // through barriers and copies; null if none does.

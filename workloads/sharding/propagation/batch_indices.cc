@@ -18,11 +18,10 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // Returns the value of every element of an array, if its ops show it.
-std::optional<double> ScalarOf(const Instruction& value) {
-  const Instruction* from = &value;
-  while (from->opcode() == Opcode::kBroadcast || from->opcode() == Opcode::kReshape ||
-         from->opcode() == Opcode::kCopy) {
-    from = from->operand(0);
+std::optional<double> ScalarOf(const Instruction& value, const hlo::CallerOf& caller_of) {
+  const Instruction* from = hlo::Underlying(&value, caller_of);
+  while (from->opcode() == Opcode::kBroadcast || from->opcode() == Opcode::kReshape) {
+    from = hlo::Underlying(from->operand(0), caller_of);
   }
   return hlo::ScalarConstant(*from);
 }
@@ -52,21 +51,27 @@ std::optional<int64_t> Reshaped(const hlo::Shape& from, const hlo::Shape& to, in
   return found;
 }
 
-bool IsNegative(const Instruction& pred, const Instruction& of) {
+bool IsNegative(const Instruction& pred, const Instruction& of, const hlo::CallerOf& caller_of) {
   return pred.opcode() == Opcode::kCompare && pred.operand(0) == &of &&
-         pred.attrs().comparison_direction() == "LT" && ScalarOf(*pred.operand(1)) == 0.0;
+         pred.attrs().comparison_direction() == "LT" &&
+         ScalarOf(*pred.operand(1), caller_of) == 0.0;
 }
 
-std::optional<int64_t> CountedWithin(const Instruction& value, int64_t ops) {
+std::optional<int64_t> CountedWithin(const Instruction& made, const hlo::CallerOf& caller_of,
+                                     int64_t ops) {
   if (ops == 0) {
     limits::kIndexOperations.Reached();
     return std::nullopt;
   }
+  const Instruction& value = *hlo::Underlying(&made, caller_of);
   const hlo::Shape& shape = value.shape();
-  const auto of = [&](const Instruction* operand) { return CountedWithin(*operand, ops - 1); };
+  const auto of = [&](const Instruction* operand) {
+    return CountedWithin(*operand, caller_of, ops - 1);
+  };
+  const auto scalar = [&](size_t i) { return ScalarOf(*value.operand(i), caller_of); };
   const auto beside = [&](double neutral) -> std::optional<int64_t> {
-    for (int i : {0, 1}) {
-      if (ScalarOf(*value.operand(1 - i)) == neutral) return of(value.operand(i));
+    for (size_t i : {0, 1}) {
+      if (scalar(1 - i) == neutral) return of(value.operand(i));
     }
     return std::nullopt;
   };
@@ -90,7 +95,6 @@ std::optional<int64_t> CountedWithin(const Instruction& value, int64_t ops) {
       }
       break;
     case Opcode::kConvert:
-    case Opcode::kCopy:
       dim = of(value.operand(0));
       break;
     case Opcode::kSlice:
@@ -106,14 +110,13 @@ std::optional<int64_t> CountedWithin(const Instruction& value, int64_t ops) {
       break;
     case Opcode::kClamp:
       dim = of(value.operand(1));
-      if (dim &&
-          !(ScalarOf(*value.operand(0)) == 0.0 && ScalarOf(*value.operand(2)).value_or(-1) >=
-                                                      static_cast<double>(shape.dims[*dim] - 1))) {
+      if (dim && !(scalar(0) == 0.0 &&
+                   scalar(2).value_or(-1) >= static_cast<double>(shape.dims[*dim] - 1))) {
         return std::nullopt;
       }
       break;
     case Opcode::kSelect:  // i < 0 ? i + n : i, as Python counts
-      if (IsNegative(*value.operand(0), *value.operand(2))) dim = of(value.operand(2));
+      if (IsNegative(*value.operand(0), *value.operand(2), caller_of)) dim = of(value.operand(2));
       break;
     default:
       break;
@@ -159,7 +162,8 @@ struct Lists {
 
 using Made = std::function<void(const Instruction*, const Instruction*)>;
 
-bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists, const Made& made) {
+bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists,
+                  const hlo::CallerOf& caller_of, const Made& made) {
   const hlo::Shape& operand = op->operand(0)->shape();
   Instruction* indices = op->operand(at);
   if (vector_dim >= indices->shape().rank() || lists.start_index_map.size() < 2) return false;
@@ -167,7 +171,7 @@ bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists, c
     const int64_t d = lists.start_index_map.Get(c);
     const int part = ComponentOperand(*indices, vector_dim, c);
     if (part < 0 || !Contains(lists.collapsed, d)) continue;
-    const std::optional<int64_t> batch = CountedDimension(*indices->operand(part));
+    const std::optional<int64_t> batch = CountedDimension(*indices->operand(part), caller_of);
     if (!batch || *batch == vector_dim || Contains(lists.indices_batching, *batch) ||
         indices->shape().dims[*batch] != operand.dims[d]) {
       continue;
@@ -200,11 +204,12 @@ bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists, c
 
 }  // namespace
 
-std::optional<int64_t> CountedDimension(const Instruction& value) {
-  return CountedWithin(value, limits::kIndexOperations.most());
+std::optional<int64_t> CountedDimension(const Instruction& value, const hlo::CallerOf& caller_of) {
+  return CountedWithin(value, caller_of, limits::kIndexOperations.most());
 }
 
-void FindBatchIndices(hlo::Computation* computation, const Made& made) {
+void FindBatchIndices(hlo::Computation* computation, const hlo::CallerOf& caller_of,
+                      const Made& made) {
   for (Instruction* op : computation->PostOrder()) {
     if (op->opcode() == Opcode::kGather) {
       auto* dims = op->mutable_attrs().mutable_gather_dimension_numbers();
@@ -213,7 +218,7 @@ void FindBatchIndices(hlo::Computation* computation, const Made& made) {
           Lists{*dims->mutable_start_index_map(), *dims->mutable_collapsed_slice_dims(),
                 *dims->mutable_operand_batching_dims(),
                 *dims->mutable_start_indices_batching_dims()},
-          made)) {
+          caller_of, made)) {
       }
     } else if (op->opcode() == Opcode::kScatter) {
       auto* dims = op->mutable_attrs().mutable_scatter_dimension_numbers();
@@ -222,7 +227,7 @@ void FindBatchIndices(hlo::Computation* computation, const Made& made) {
           Lists{*dims->mutable_scatter_dims_to_operand_dims(),
                 *dims->mutable_inserted_window_dims(), *dims->mutable_input_batching_dims(),
                 *dims->mutable_scatter_indices_batching_dims()},
-          made)) {
+          caller_of, made)) {
       }
     }
   }

@@ -14,18 +14,21 @@
 #include <functional>
 #include <optional>
 
+#include "workloads/hlo/analysis/underlying.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::sharding {
 
 // The dimension along which the integers of an array count 0, 1, 2, ..., the same in all
-// other dimensions, as far as its ops show.
-std::optional<int64_t> CountedDimension(const hlo::Instruction& value);
+// other dimensions, as far as its ops show. Loops and calls that pass them unchanged are looked
+// through: the layers of a scan share what is made before it.
+std::optional<int64_t> CountedDimension(const hlo::Instruction& value,
+                                        const hlo::CallerOf& caller_of);
 
 // Turns indices of gathers and scatters that count along a whole dimension of the operand
 // into batching dimensions. `made` hears of every new array of indices and of the indices
 // that it is a part of.
-void FindBatchIndices(hlo::Computation* computation,
+void FindBatchIndices(hlo::Computation* computation, const hlo::CallerOf& caller_of,
                       const std::function<void(const hlo::Instruction* part,
                                                const hlo::Instruction* whole)>& made = {});
 

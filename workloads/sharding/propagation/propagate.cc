@@ -9,6 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
@@ -536,11 +537,14 @@ absl::StatusOr<ShardedModule> ShardModule(NormalisedModule normalised,
   CarryUnreduced(graph);
   ASSIGN_OR_RETURN(ShardedModule sharded, Finisher(&normalised, &graph).Finish(options.reasons));
   if (sharded.mesh.size() > 1) {
+    const hlo::CallGraph calls(*sharded.module);
+    const auto caller_of = [&](const Computation& called) { return calls.OnlyCallerOf(called); };
     for (Computation* computation : normalised.partitioned) {
-      FindBatchIndices(computation, [&](const Instruction* part, const Instruction* whole) {
+      const auto made = [&](const Instruction* part, const Instruction* whole) {
         ValueSharding value = sharded.shardings.at(whole);
         sharded.shardings[part] = std::move(value);
-      });
+      };
+      FindBatchIndices(computation, caller_of, made);
     }
   }
   PassUnreduced(sharded);
