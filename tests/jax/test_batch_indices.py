@@ -26,6 +26,17 @@ def gradient(values: Any, labels: Any) -> Any:
     return jax.grad(lambda v: (log_probabilities(v, labels) ** 2).sum())(values)
 
 
+def layers(x: Any, i: Any) -> Any:
+    # Every layer marks the same places; the rows are counted before the loop.
+    rows = jnp.arange(16)
+
+    def layer(x: Any, scale: Any) -> tuple[Any, None]:
+        marks = jnp.zeros_like(x).at[rows, i].set(scale)
+        return x + marks, None
+
+    return jax.lax.scan(layer, x, jnp.arange(3.0))[0]
+
+
 VALUES = ((8, 4, 32), "float32")
 LABELS = ((8, 4), "int32")
 ROWS = ((16, 32), "float32")
@@ -58,6 +69,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         ((*ROWS, P("y")), (*INDICES, P("y"))),
         0,
     ),
+    "layers": (layers, ((*ROWS, P("y")), (*INDICES, P("y"))), 0),
     # Not the position itself, or not along the whole dimension: lookups.
     "next_row": (
         lambda x, i: x[jnp.arange(16) + 1, i],
@@ -75,8 +87,8 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         0,
     ),
     # Values that nothing constrains are whole, as JAX's compiler leaves them.
-    # The labels and what was looked up, [8, 4] each, are less than the gradient, [8, 4, 32].
-    "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 2),
+    # The updates are split, so the scatter is; its result is gathered, where XLA adds up tables.
+    "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 1),
     "diagonal_whole": (
         lambda x: x[jnp.arange(16), jnp.arange(16)],
         (((16, 16), "float32", P("y")),),

@@ -1,7 +1,6 @@
 #include "workloads/spmd/factor_choice.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "configs/status_macros.h"
@@ -51,20 +50,27 @@ std::vector<char> LoneFactors(const ShardingRule& rule) {
   return lone;
 }
 
-// Returns, for every reduction factor, the axes by which all operands are split already.
+// Returns the axes by which all operands are split already: for every reduction factor, and, if
+// `batches`, for those that all operands have.
 std::vector<Axes> AgreedSums(const ShardingRule& rule, const std::vector<Projection>& views,
-                             size_t first_operand, const std::vector<char>& may_split) {
+                             size_t first_operand, const std::vector<char>& may_split,
+                             bool batches) {
   std::vector<Axes> agreed(rule.factors.size());
-  std::vector<char> seen(rule.factors.size());
+  std::vector<size_t> seen(rule.factors.size());
   for (size_t i = 0; i < rule.operands.size(); ++i) {
     for (const std::vector<int32_t>& dim : rule.operands[i]) {
       for (int32_t f : dim) {
-        if (rule.factors[f].kind != FactorKind::kReduction || !may_split[f]) continue;
+        const bool sum = rule.factors[f].kind == FactorKind::kReduction;
+        if (!may_split[f] || !(sum || batches)) continue;
         const Axes& axes = views[first_operand + i].axes[f];
-        agreed[f] = seen[f] ? CommonPrefix(agreed[f], axes) : axes;
-        seen[f] = 1;
+        agreed[f] = seen[f] > 0 ? CommonPrefix(agreed[f], axes) : axes;
+        ++seen[f];
       }
     }
+  }
+  for (size_t f = 0; f < seen.size(); ++f) {
+    const bool sum = rule.factors[f].kind == FactorKind::kReduction;
+    if (!sum && seen[f] < rule.operands.size()) agreed[f].clear();
   }
   return agreed;
 }
@@ -131,15 +137,17 @@ class FactorChooser {
     FindSplittable();
     Project();
     FindAgreed();
-    LimitWork();
+    FollowResult();
   }
 
   absl::StatusOr<FactorChoice> Run() {
-    if (rules_.keep_work) Attempt(as_result_);
-    AttemptEachTensorFirst();
-    if (rules_.lend) AttemptExchanges();
-    AttemptResultAlone();
-    Attempt(Unsplit());
+    if (rules_.as_result) AttemptAsResult();
+    if (!best_) {
+      AttemptEachTensorFirst();
+      if (rules_.lend) AttemptExchanges();
+      AttemptResultAlone();
+      Attempt(Unsplit());
+    }
     if (!best_) return failure_;
     return *std::move(best_);
   }
@@ -174,23 +182,38 @@ class FactorChooser {
   void FindAgreed() {
     agreed_ = Unsplit();
     if (rules_.keep_sums || rules_.keep_whole_sums) {
-      agreed_ = AgreedSums(rule_, views_, results_.size(), any_);
+      agreed_ = AgreedSums(rule_, views_, results_.size(), any_, rules_.as_result);
     }
-    if (!rules_.keep_whole_sums) return;
-    for (const Axes& wanted : views_[0].axes) {
-      for (Axes& axes : agreed_) {
-        if (sharding::Overlap(axes, wanted)) axes.clear();
+    if (rules_.keep_whole_sums) {
+      for (const Axes& wanted : views_[0].axes) {
+        for (Axes& axes : agreed_) {
+          if (sharding::Overlap(axes, wanted)) axes.clear();
+        }
       }
+    }
+    if (rules_.keep_operand) KeepOperand(results_.size() + *rules_.keep_operand);
+  }
+
+  // Adds splits of pass-through factors to those agreed on, unless another tensor has their axes
+  // otherwise.
+  void KeepOperand(size_t number) {
+    std::vector<Axes> kept = Unsplit();
+    Extend(views_[number], whole_sums_, kept);
+    for (size_t f = 0; f < factors(); ++f) {
+      bool disputed = false;
+      for (const Projection& view : views_) {
+        for (size_t g = 0; g < factors(); ++g) {
+          disputed = disputed || (g != f && sharding::Overlap(kept[f], view.axes[g]));
+        }
+      }
+      if (!disputed && KindOf(f) == FactorKind::kPassThrough) agreed_[f] = kept[f];
     }
   }
 
-  // The result's own split bounds the work of a device.
-  void LimitWork() {
+  void FollowResult() {
     as_result_ = agreed_;
-    if (!rules_.keep_work || results_.empty()) return;
-    Extend(views_[0], whole_sums_, as_result_);
+    if (rules_.as_result) Extend(views_[0], whole_sums_, as_result_);
     MakeExpressible(rule_, as_result_);
-    most_work_ = WorkOf(as_result_);
   }
 
   void Extend(const Projection& view, const std::vector<char>& may_split,
@@ -198,13 +221,34 @@ class FactorChooser {
     Fill(view, rule_, may_split, lone_, axes);
   }
 
-  // Returns the steps of one device's loop nest; large dimensions have more than 64 bits count.
-  double WorkOf(const std::vector<Axes>& axes) const {
-    double steps = 1;
-    for (size_t f = 0; f < axes.size(); ++f) {
-      steps *= static_cast<double>(CeilDiv(rule_.factors[f].size, Product(axes[f])));
+  // The result's split as it is, and with sums that the operands allow.
+  void AttemptAsResult() {
+    Attempt(as_result_);
+    std::vector<Axes> axes = as_result_;
+    for (const Projection& view : views_) {
+      for (size_t f = 0; f < factors(); ++f) {
+        if (KindOf(f) != FactorKind::kReduction || !any_[f]) continue;
+        for (const AxisRef& axis : view.axes[f]) {
+          if (!MaySum(axes, f, axis)) break;
+          axes[f] = sharding::Concat(axes[f], {axis});
+        }
+      }
     }
-    return steps;
+    Attempt(axes);
+  }
+
+  // Whether every tensor has the axis at this factor or nowhere.
+  bool MaySum(const std::vector<Axes>& axes, size_t factor, const AxisRef& axis) const {
+    if (rule_.factors[factor].size % (Product(axes[factor]) * axis.size) != 0) return false;
+    for (const Axes& used : axes) {
+      if (sharding::Overlap(used, axis)) return false;
+    }
+    return std::ranges::none_of(views_, [&](const Projection& view) {
+      for (size_t g = 0; g < factors(); ++g) {
+        if (g != factor && sharding::Overlap(view.axes[g], axis)) return true;
+      }
+      return false;
+    });
   }
 
   // Every tensor in turn has the first say, then the others in order.
@@ -274,7 +318,7 @@ class FactorChooser {
       // Along unreduced axes devices hold parts of the same elements.
       if (sharding::Overlap(axes[f], rules_.unreduced)) return false;
     }
-    return WorkOf(axes) <= most_work_;
+    return true;
   }
 
   // nullopt: the op cannot be split like this.
@@ -345,7 +389,6 @@ class FactorChooser {
   std::vector<Projection> views_;  // results, then operands
   std::vector<Axes> agreed_;       // every split has these, factor by factor
   std::vector<Axes> as_result_;
-  double most_work_ = std::numeric_limits<double>::infinity();
   std::vector<std::vector<Axes>> tried_;
   std::optional<FactorChoice> best_;
   int64_t best_shards_ = 0;

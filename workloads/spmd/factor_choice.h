@@ -35,8 +35,12 @@ struct SplitRules {
   bool keep_sums = false;
   // Like keep_sums, but not along axes by which the first result is to be split.
   bool keep_whole_sums = false;
-  // The op's work is split at least as far as its result is.
-  bool keep_work = false;
+  // Factors that all operands have stay split as they all are. Others are split as the first result
+  // is, and sums by axes that operands have there, or that split nothing of them: no operand is
+  // moved to split the work otherwise.
+  bool as_result = false;
+  // Pass-through factors stay split as this operand has them where the result is whole.
+  std::optional<size_t> keep_operand;
   // A factor that must be whole may lend its axes to another one for as long as the op runs.
   bool lend = true;
   // Operands (one mark each) that are partial sums over `unreduced` and stay so: then the

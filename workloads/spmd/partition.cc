@@ -271,7 +271,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   // So does the TPU compiler: the gradient of a whole embedding table is summed over the devices
   // of a batch, the updates are exchanged where the table is split over them.
   splits.keep_whole_sums = global.opcode() == Opcode::kScatter;
-  splits.keep_work = global.opcode() == Opcode::kDot;
+  splits.as_result = global.opcode() == Opcode::kDot;
+  // XLA splits lookups as their indices are, and scattered updates as they come.
+  if (global.opcode() == Opcode::kGather) splits.keep_operand = 1;
+  if (global.opcode() == Opcode::kScatter) splits.keep_operand = global.operands().size() - 1;
   splits.lend = global.opcode() != Opcode::kDynamicSlice &&
                 global.opcode() != Opcode::kDynamicUpdateSlice;
   if (family.own != nullptr) {

@@ -46,6 +46,79 @@ std::vector<int64_t> ShardOf(const Mesh& mesh, const Sharding& sharding, int64_t
   return shard;
 }
 
+// A pair of dimensions of an all-to-all: the axes move from the minor end of one to the other's.
+struct Exchanged {
+  int64_t dim = -1, to_dim = -1;
+  Axes axes;
+};
+
+std::vector<Exchanged> ExchangesOf(const ReshardStep& step) {
+  const std::vector<sharding::DimSharding>&before = step.before.dims, &after = step.after.dims;
+  std::vector<Exchanged> exchanges;
+  for (int64_t to = 0; to < std::ssize(after); ++to) {
+    if (Product(after[to].axes) <= Product(before[to].axes)) continue;
+    const Axes gained = AfterPrefix(before[to].axes, after[to].axes);
+    for (int64_t from = 0; from < std::ssize(after); ++from) {
+      const Axes all = sharding::Joined(sharding::Concat(after[from].axes, gained));
+      if (from != to && all == sharding::Joined(before[from].axes)) {
+        exchanges.push_back({from, to, gained});
+      }
+    }
+  }
+  return exchanges;
+}
+
+// Several pairs of dimensions at once: the parts that go to other devices become one dimension in
+// front, which numbers the senders afterwards and is taken apart again.
+Instruction* AllToAll(Builder& builder, Instruction* value, const ReshardStep& step) {
+  const std::vector<Exchanged> exchanges = ExchangesOf(step);
+  const auto rank = static_cast<int64_t>(value->shape().dims.size());
+  const auto pairs = std::ssize(exchanges);
+  TPUSIM_CHECK(pairs > 1, "an all-to-all of several dimensions has not several");
+  std::vector<int64_t> dims = value->shape().dims, parted, order, counts(rank, 1);
+  for (const Exchanged& exchange : exchanges) counts[exchange.to_dim] = Product(exchange.axes);
+  std::vector<int64_t> part_of(rank, -1), rest_of(rank);
+  for (int64_t d = 0; d < rank; ++d) {
+    if (counts[d] > 1) {
+      part_of[d] = std::ssize(parted);
+      parted.push_back(counts[d]);
+    }
+    rest_of[d] = std::ssize(parted);
+    parted.push_back(dims[d] / counts[d]);
+  }
+  Axes axes;
+  for (const Exchanged& exchange : exchanges) {
+    order.push_back(part_of[exchange.to_dim]);
+    axes = sharding::Concat(axes, exchange.axes);
+  }
+  order.insert(order.end(), rest_of.begin(), rest_of.end());
+  const auto transpose = [&](Instruction* of, const std::vector<int64_t>& by) {
+    std::vector<int64_t> moved;
+    for (const int64_t d : by) moved.push_back(of->shape().dims[d]);
+    Instruction* transposed = builder.Add(
+        hlo::Opcode::kTranspose, hlo::MakeShape(of->shape().element_type, moved), {of});
+    hlo::SetDimensions(transposed, by);
+    return transposed;
+  };
+  Instruction* in_front = transpose(builder.Reshape(value, parted), order);
+  std::vector<int64_t> joined = in_front->shape().dims;
+  joined.erase(joined.begin() + 1, joined.begin() + pairs);
+  joined[0] = Product(axes);
+  Instruction* sent = builder.Exchange(builder.Reshape(in_front, joined), axes);
+  Instruction* senders = builder.Reshape(sent, in_front->shape().dims);
+  std::vector<int64_t> back, result;
+  for (int64_t d = 0; d < rank; ++d) {
+    result.push_back(dims[d] / counts[d]);
+    for (int64_t p = 0; p < pairs; ++p) {
+      if (exchanges[p].dim != d) continue;
+      back.push_back(p);
+      result.back() *= Product(exchanges[p].axes);
+    }
+    back.push_back(pairs + d);
+  }
+  return builder.Reshape(transpose(senders, back), result);
+}
+
 }  // namespace
 
 std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sharding& from,
@@ -110,6 +183,10 @@ Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& gl
         value = builder.Resize(value, step.dim, after.dims[step.dim]);
         break;
       case ReshardKind::kAllToAll:
+        if (step.dim < 0) {
+          value = AllToAll(builder, value, step);
+          break;
+        }
         value = builder.Resize(value, step.to_dim, after.dims[step.to_dim] * group);
         value = builder.AllToAll(value, step.axes, step.to_dim, step.dim);
         value = builder.Resize(value, step.dim, after.dims[step.dim]);

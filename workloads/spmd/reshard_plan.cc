@@ -5,6 +5,7 @@
 #include "configs/status_macros.h"
 #include "configs/units.h"
 #include "fmt/format.h"
+#include "workloads/spmd/reshard_order.h"
 #include "workloads/spmd/reshard_search.h"
 
 namespace tpusim::spmd {
@@ -26,7 +27,7 @@ struct KindRow {
 constexpr KindRow kKinds[] = {
     {"slice to {after}", ""},
     {"all-gather {dim} over {axes}", "all-gather"},
-    {"all-to-all {dim}->{to_dim} over {axes}", "all-to-all"},
+    {"all-to-all {dim}->{to_dim} over {axes}", "all-to-all"},  // -1: several dimensions
     {"collective-permute to {after}", "collective-permute"},
     {"all-reduce over {axes}", ""},
     {"reduce-scatter {dim} over {axes}", ""},
@@ -55,10 +56,6 @@ Sharding ToSharding(const ReshardState& state, const Axes& kept) {
   }
   result.unreduced = sharding::Joined(sharding::Concat(kept, state.sums));
   return result;
-}
-
-bool IsWhole(const std::vector<Axes>& dims) {
-  return std::ranges::all_of(dims, [](const Axes& axes) { return axes.empty(); });
 }
 
 bool PassesWhole(const std::vector<ReshardMove>& moves) {
@@ -103,10 +100,14 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
                                         const ReshardLatency& latency) {
   ReshardPlan plan;
   if (sharding::SamePlacement(from, to)) return plan;
-  // All axes in equal pieces.
   ReshardState state, target;
   for (const DimSharding& dim : from.dims) state.dims.push_back(dim.axes);
   for (const DimSharding& dim : to.dims) target.dims.push_back(dim.axes);
+  std::optional<std::vector<ReshardMove>> in_order;
+  if (sharding::Joined(from.unreduced) == sharding::Joined(to.unreduced)) {
+    in_order = MovesInOrder(mesh, shape, state.dims, target.dims, to.unreduced);
+  }
+  // All axes in equal pieces.
   Axes unreduced = from.unreduced, kept = to.unreduced;
   std::vector<Axes*> lists = {&unreduced, &kept};
   for (ReshardState* list : {&state, &target}) {
@@ -130,7 +131,10 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
     if (!Contains(kept, axis)) state.sums.push_back(axis);
   }
   std::vector<ReshardMove> moves;
-  if (nested) {
+  if (in_order) {
+    moves = *std::move(in_order);
+    plan.full_gather = PassesWhole(moves);
+  } else if (nested) {
     const ReshardSearch search(mesh, shape, state, target.dims, kept);
     moves = search.Shortest(latency);
     // A small value that is gathered in full to save a collective is no reason to warn.

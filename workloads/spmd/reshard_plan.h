@@ -1,8 +1,8 @@
-// The cheapest way from one sharding of a value to another.
+// The way from one sharding of a value to another.
 //
-// A plan is a list of steps, each a collective or a local slice, with the bytes
-// that it makes a device receive. It is found by a shortest-path search over the
-// shardings in between (reshard_search.h):
+// A plan is a list of steps, each a collective or a local slice, with the bytes that it makes a
+// device receive. Even shards go the way of XLA's partitioner (reshard_order.h), partial sums and
+// uneven shards the shortest one (reshard_search.h):
 //
 //   slice           a dimension gains axes that split nothing so far       free
 //   all-gather      a dimension loses its minor-most axes                  (n-1) v

@@ -28,14 +28,6 @@ bool Begins(const Axes& prefix, const Axes& axes) {
 
 Axes Suffix(const Axes& axes, size_t from) { return Axes(axes.begin() + from, axes.end()); }
 
-// Bytes times links of what goes to some device along the axes: half of an axis away at
-// most, a quarter on average.
-int64_t ExchangeBytes(int64_t bytes, const Axes& axes) {
-  int64_t links = 0;
-  for (const AxisRef& axis : axes) links += axis.size;
-  return CeilDiv(bytes * links, int64_t{4});
-}
-
 // Links that the last of what a collective moves crosses one after the other, with both
 // ways round an axis in use; for an all-reduce there and back.
 int64_t Hops(const ReshardState& from, const ReshardMove& move) {
@@ -60,12 +52,22 @@ int64_t Hops(const ReshardState& from, const ReshardMove& move) {
 
 }  // namespace
 
+bool IsWhole(const std::vector<Axes>& dims) {
+  return std::ranges::all_of(dims, [](const Axes& axes) { return Product(axes) == 1; });
+}
+
 int64_t BytesOfShard(const hlo::Shape& shape, const std::vector<Axes>& dims) {
   hlo::Shape shard = shape;
   for (size_t d = 0; d < dims.size(); ++d) {
     shard.dims[d] = CeilDiv(shape.dims[d], Product(dims[d]));
   }
   return shard.ByteSize().value();
+}
+
+int64_t ExchangeBytes(int64_t bytes, const Axes& axes) {
+  int64_t links = 0;
+  for (const AxisRef& axis : axes) links += axis.size;
+  return CeilDiv(bytes * links, int64_t{4});
 }
 
 ReshardSearch::ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape, ReshardState from,

@@ -1,4 +1,5 @@
-// The search behind a reshard plan: a shortest path over the shardings in between.
+// The shortest path over the shardings in between: for partial sums, which may be added up before,
+// between and after other moves, and for uneven shards, where reshard_order.h has no way.
 //
 // A state is where a value is: the axes of every dimension, and the axes over which it
 // still is a partial sum. A move is one collective or one local slice. The length of a
@@ -69,8 +70,15 @@ class ReshardSearch {
 // Returns the move that adds up all partial sums.
 ReshardMove SumUp(const hlo::Shape& shape, const ReshardState& state);
 
+// Whether nothing splits a value.
+bool IsWhole(const std::vector<sharding::Axes>& dims);
+
 // Bytes of one device's shard, padding included.
 int64_t BytesOfShard(const hlo::Shape& shape, const std::vector<sharding::Axes>& dims);
+
+// Bytes times links of an all-to-all of `bytes` along the axes: half of an axis away at most, a
+// quarter on average.
+int64_t ExchangeBytes(int64_t bytes, const sharding::Axes& axes);
 
 }  // namespace tpusim::spmd
 

@@ -130,40 +130,44 @@ TEST_F(ReshardPlanTest, TheFactorBetweenTwoAxesIsSlicedFirst) {
   // Halves over Y to quarters over X: a quarter of 4 MiB moves, not a half.
   EXPECT_EQ(Plan(F32({1024, 1024}), Split({y_, {}}), Split({x_, {}})),
             "slice to [{Y,X:(1)2}, {}]\ncollective-permute to [{X}, {}] (1048576 bytes)\n");
-  // A permute across the mesh takes (4 + 2) / 2 hops, a gather over Y one. Of 256 bytes the
-  // other half is there sooner.
-  EXPECT_EQ(Plan(Split({y_, {}}), Split({x_, {}})),
-            "all-gather 0 over Y (128 bytes)\nslice to [{X}, {}]\n");
-  EXPECT_FALSE(full_gather_);  // to save time, not for want of a way
-}
-
-TEST_F(ReshardPlanTest, SmallValuesAreGatheredOverTheAxesThatHoldThem) {
-  mesh_ = MeshOf({16, 4});
-  const Axes f = {{0, 1, 16}}, t = {{1, 1, 4}};
-  // A scale of 4,096 elements in 16 shards of 1,024 bytes.
-  EXPECT_EQ(Plan(F32({4096}), Split({f}), Split({t})),
-            "all-gather 0 over X (15360 bytes)\nslice to [{Y}]\n");
   EXPECT_FALSE(full_gather_);
-  // 16 MiB: gathered directly each device would receive 15 MiB. A quarter of a shard,
-  // 256 KiB, changes devices, and 15 of them come together.
-  EXPECT_EQ(Plan(F32({4096 * 1024}), Split({f}), Split({t})),
-            "slice to [{X,Y}]\ncollective-permute to [{Y,X}] (262144 bytes)\n"
-            "all-gather 0 over X (3932160 bytes)\n");
 }
 
-// The direct way of 196,608 elements brings 737,280 bytes over 2 + 2 hops: X is in two pieces of 4.
-// In quarters first, over 2 hops, which then change devices over (4 + 4) / 2, it is 344,064:
-// 393,216 less. The start and two hops more are worth 333,000 bytes on v5e, and 666,000 over links
-// that are twice as fast.
-TEST_F(ReshardPlanTest, FastLinksGatherMoreToSaveACollective) {
-  mesh_ = MeshOf({16, 4});
-  const Axes f = {{0, 1, 16}}, t = {{1, 1, 4}};
-  EXPECT_EQ(Plan(F32({192 * 1024}), Split({f}), Split({t})),
-            "all-gather 0 over X:(4)4 (147456 bytes)\n"
-            "collective-permute to [{Y}] (196608 bytes)\n");
-  latency_ = {Bytes(486'000), Bytes(90'000)};
-  EXPECT_EQ(Plan(F32({192 * 1024}), Split({f}), Split({t})),
-            "all-gather 0 over X (737280 bytes)\nslice to [{Y}]\n");
+// XLA's attempts, one after the other (reshard_order.h), for 256 bytes over X = 4, Y = 2.
+TEST_F(ReshardPlanTest, AttemptsHaveAnOrder) {
+  // Quarters to halves: 64 bytes change devices, so that X's major half is what is lost.
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({y_, {}})),
+            "collective-permute to [{Y,X:(1)2}, {}] (64 bytes)\n"
+            "all-gather 0 over X:(1)2 (64 bytes)\n");
+  // The last dimension is gathered first: 32 bytes from one, then 64 from three.
+  EXPECT_EQ(Plan(Split({x_, y_}), Split({{}, {}})),
+            "all-gather 1 over Y (32 bytes)\nall-gather 0 over X (192 bytes)\n");
+  // Minor axes go to another dimension, and devices change: (32 x 2) / 4 bytes, then 32.
+  EXPECT_EQ(Plan(Split({xy_, {}}), Split({y_, x_})),
+            "all-to-all 0->1 over X:(2)2,Y (32 bytes)\n"
+            "collective-permute to [{Y}, {X}] (32 bytes)\n");
+  EXPECT_FALSE(full_gather_);
+}
+
+TEST_F(ReshardPlanTest, TwoPairsOfDimensionsGoInOneAllToAll) {
+  // 8^4 floats in eight shards of 2 KiB: (4 + 2) / 4 links.
+  EXPECT_EQ(Plan(F32({8, 8, 8, 8}), Split({x_, y_, {}, {}}), Split({{}, {}, x_, y_})),
+            "all-to-all -1->-1 over X,Y (3072 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, WhatNoAttemptReachesIsGatheredInFull) {
+  // 128 KiB, no dimension of which has the shards that another is to have.
+  EXPECT_EQ(Plan(F32({32, 32, 32}), Split({y_, {}, x_}), Split({{}, xy_, {}})),
+            "all-gather 2 over X (49152 bytes)\nall-gather 0 over Y (65536 bytes)\n"
+            "slice to [{}, {X,Y}, {}]\n");
+  EXPECT_TRUE(full_gather_);
+  // Where one stays as it is, the others are gathered beside it.
+  mesh_ = MeshOf({4, 2, 2});
+  const Axes z = {{2, 1, 2}};
+  EXPECT_EQ(Plan(F32({32, 32, 32, 32}), Split({z, y_, {}, x_}), Split({z, {}, xy_, {}})),
+            "all-gather 3 over X (786432 bytes)\nall-gather 1 over Y (1048576 bytes)\n"
+            "slice to [{Z}, {}, {X,Y}, {}]\n");
+  EXPECT_FALSE(full_gather_);
 }
 
 TEST_F(ReshardPlanTest, PiecesThatDoNotNestAreGathered) {

@@ -189,6 +189,12 @@ Instruction* Builder::AllToAll(Instruction* value, const Axes& axes, int64_t spl
   return Reshape(transposed, joined);
 }
 
+Instruction* Builder::Exchange(Instruction* parts, const Axes& axes) {
+  Instruction* exchanged = Collective(Opcode::kAllToAll, parts->shape(), parts, axes);
+  hlo::SetDimensions(exchanged, {0});
+  return exchanged;
+}
+
 Instruction* Builder::CollectivePermute(Instruction* value,
                                         const std::vector<std::pair<int64_t, int64_t>>& pairs,
                                         const Axes& axes) {

@@ -71,6 +71,8 @@ class Builder {
   // `concat`: the sharding moves from `concat` to `split`.
   hlo::Instruction* AllToAll(hlo::Instruction* value, const sharding::Axes& axes, int64_t split,
                              int64_t concat);
+  // Member i of the group gets part i along dimension 0 of all members, in their order.
+  hlo::Instruction* Exchange(hlo::Instruction* parts, const sharding::Axes& axes);
   hlo::Instruction* CollectivePermute(hlo::Instruction* value,
                                       const std::vector<std::pair<int64_t, int64_t>>& pairs,
                                       const sharding::Axes& axes);
