@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -30,6 +31,7 @@ if __name__ == "__main__":
     force_cpu_devices(8)
 
 import collective_choices  # noqa: E402
+import tpusim  # noqa: E402
 import xla_partitioner  # noqa: E402
 from communication import Communication, Groups, communication  # noqa: E402
 from tpusim import hlo  # noqa: E402
@@ -56,8 +58,6 @@ REASONS: dict[str, str] = {
     "less is gathered again",
     "transformations_*": "reduce-scatters where XLA has an all-reduce and a slice; metrics are "
     "summed over both axes at once",
-    "weights_from_host": "activations are gathered, as each device has some columns of the "
-    "weights; XLA gathers the weights and multiplies by all of them on every device",
 }
 
 
@@ -82,6 +82,19 @@ class Row:
         return "cheaper" if self.ours.cost < self.xla.cost else "dearer"
 
     @property
+    def same_kinds(self) -> bool:
+        """Whether both send by the same kinds of collectives."""
+        return self.ours is not None and _by_kind(self.ours).keys() == _by_kind(self.xla).keys()
+
+    @property
+    def same_bytes(self) -> bool:
+        """Whether both send the same number of bytes within a tenth."""
+        if self.ours is None:
+            return False
+        ours, theirs = (sum(_by_kind(side).values()) for side in (self.ours, self.xla))
+        return abs(ours - theirs) <= 0.1 * max(ours, theirs)
+
+    @property
     def same_flops(self) -> bool:
         """Whether products add up to the same within one percent."""
         if self.ours is None:
@@ -89,13 +102,21 @@ class Row:
         return abs(self.ours.dot_flops - self.xla.dot_flops) <= self.xla.dot_flops / 100
 
 
-def partitioned(example: Example, binary: str) -> tuple[bytes, str]:
-    """The module that tpusim makes of the example's export, or why it does not."""
+def _by_kind(side: Communication) -> dict[str, int]:
+    """Bytes by kind. XLA makes a reduce-scatter of an all-reduce and a slice in a later pass."""
+    total: collections.Counter[str] = collections.Counter()
+    for (kind, _), size in side.sent.items():
+        total["all-reduce" if kind == "reduce-scatter" else kind] += size
+    return {kind: size for kind, size in total.items() if size}
+
+
+def partitioned(workload: pathlib.Path, config: str, binary: str) -> tuple[bytes, str]:
+    """The module that tpusim makes of an export, or why it does not."""
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "partitioned.pb"
-        command = [binary, "compile", str(EXPORTS / f"{example.name}.pb.gz"), "--quiet"]
+        command = [binary, "compile", str(workload), "--quiet"]
         done = subprocess.run(
-            [*command, "--config", example.config, "--emit", "partitioned", "-o", str(output)],
+            [*command, "--config", config, "--emit", "partitioned", "-o", str(output)],
             capture_output=True,
             text=True,
             check=False,
@@ -111,10 +132,32 @@ def compare(example: Example, binary: str) -> Row:
     trips = next(iter(example.trip_counts.values()), 1)
     theirs = hlo.Module(xla_partitioner.partition(example, CACHE))
     xla = communication(theirs, mesh, trips)
-    ours, error = partitioned(example, binary)
+    export = EXPORTS / f"{example.name}.pb.gz"
+    ours, error = partitioned(export, example.config, binary)
     if error:
         return Row(example.name, None, xla, error)
     return Row(example.name, communication(hlo.Module(ours), mesh, trips), xla)
+
+
+def partitioned_function(function: Any, arguments: Sequence[Any], binary: str) -> bytes:
+    """The module that tpusim makes of a jitted function over a mesh of four or eight devices."""
+    config = "v5e-4x2" if arguments[0].sharding.mesh.size == 8 else "v5e-2x2"
+    with tempfile.TemporaryDirectory() as folder:
+        workload = pathlib.Path(folder) / "program.pb"
+        tpusim.export(function, *arguments, path=workload, config=config)
+        made, error = partitioned(workload, config, binary)
+    if error:
+        raise RuntimeError(error)
+    return made
+
+
+def compare_function(name: str, function: Any, arguments: Sequence[Any], binary: str) -> Row:
+    """Both partitioners on such a function."""
+    mesh = list(arguments[0].sharding.mesh.shape.values())
+    theirs = xla_partitioner.partition_function(function, arguments, CACHE)
+    ours = partitioned_function(function, arguments, binary)
+    sides = (communication(hlo.Module(made), mesh) for made in (ours, theirs))
+    return Row(name, *sides)
 
 
 def compare_random(seed: int, binary: str) -> Row | None:

@@ -44,6 +44,10 @@ def places(mesh: Sequence[int]) -> list[Place]:
         return [(x, y) for y in range(2) for x in range(4)]
     if axes == [2, 2, 2]:
         return [(2 * x + y, z) for x in range(2) for y in range(2) for z in range(2)]
+    if axes == [4]:
+        return [(0, 0), (1, 0), (1, 1), (0, 1)]
+    if axes == [2, 2]:
+        return [(x, y) for x in range(2) for y in range(2)]
     raise ValueError(f"no placement for a mesh of {list(mesh)}")
 
 

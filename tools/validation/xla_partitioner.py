@@ -38,15 +38,25 @@ def partition_function(function: Any, arguments: Any, cache: pathlib.Path | None
     if kept and kept.exists():
         return kept.read_bytes()
     with tempfile.TemporaryDirectory() as folder:
-        module = _compile(code, free, pathlib.Path(folder))
+        module = _compile(code, free, _devices(arguments), pathlib.Path(folder))
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(module)
     return module
 
 
-def _compile(code: bytes, free: list[bool], folder: pathlib.Path) -> bytes:
-    devices = jax.devices()
+def _devices(arguments: Any) -> list[jax.Device]:
+    """The devices of the mesh that arguments are laid over; all, if they name none."""
+    for leaf in jax.tree.leaves(arguments):
+        mesh = getattr(leaf.sharding, "mesh", None)
+        if mesh is not None:
+            return list(mesh.devices.flat)
+    return jax.devices()
+
+
+def _compile(
+    code: bytes, free: list[bool], devices: list[jax.Device], folder: pathlib.Path
+) -> bytes:
     options = _xla.CompileOptions()
     build = options.executable_build_options
     options.num_partitions = build.num_partitions = len(devices)
