@@ -102,8 +102,8 @@ Instruction* MaskedProductOf(const Instruction& fusion) {
     const bool is_mask = o->shape().element_type == hlo::PrimitiveType::kPred;
     is_mask ? void(mask = o) : rows.push_back(o);
   }
-  if (mask == nullptr || mask->opcode() != Opcode::kFusion || rows.empty() ||
-      !ChoosesOfProduct(fusion)) {
+  if (mask == nullptr || mask->opcode() != Opcode::kFusion || mask->operands().empty() ||
+      rows.empty() || !ChoosesOfProduct(fusion)) {
     return nullptr;
   }
   Instruction* sizes = mask->operand(0);
