@@ -8,8 +8,8 @@
 // The TPU compiler adds kernels of its own whose body is MLIR as text. Those without a grid run on
 // the scalar core: they take a cycle per line and element of their results.
 //
-// A grouped product whose groups are data is priced for groups of equal size, which the report says
-// (workloads/mosaic/balanced.h), unless the count of its steps is stated.
+// A grouped product whose groups are data is priced for groups of about equal size, which the
+// report says (workloads/mosaic/balanced.h), unless the count of its steps is stated.
 //
 // What cannot be priced so (an operation without a rule, a loop on data without a stated count) has
 // the kernel's own cost estimate, if it carries one. That counts FLOPs alone. They are taken to be

@@ -5,9 +5,9 @@
 // (a large array does not keep out many small ones), loops counted five times. One that a
 // kernel makes is there from the beginning if it fits until its last reader, and is copied
 // to HBM beside what runs then if something else needs it; one that is in HBM is
-// prefetched for the kernels that gain by it, where HBM has time for that beside the
-// kernels before. What does not fit stays in HBM. Windows of kernels take their part of
-// VMEM. Fragmentation is not modelled.
+// prefetched for the kernels that gain by it, beside kernels before that take as long. What
+// does not fit stays in HBM. Windows of kernels take their part of VMEM. Fragmentation is not
+// modelled.
 //
 // Arrays that the program itself puts there (S(1) or S(3) in their layouts) stay, take their room
 // from their making to their last reader, and the rest is assigned around them. (A module that

@@ -4,7 +4,7 @@
 // in HBM comes later it is evicted: copied to HBM beside what runs then. From HBM a value
 // is prefetched for a use. An allocation is one span of time in which it is there.
 //
-// Copies go only where HBM has time for them beside kernels, or where they save more than
+// Copies go only beside kernels that take as long, or where they save more than
 // they make everything wait.
 #ifndef TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_PLAN_H_
 #define TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_PLAN_H_
