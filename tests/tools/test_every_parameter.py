@@ -106,8 +106,8 @@ UNUSED = {
     "host.chips_z",
     "ici.die_to_die_bytes_per_second",
 }
-# They say what kind of chip it is; a slice of another kind is another slice. The fastest clock counts
-# with xla_tpu_dvfs_p_state=7 only (test_settings.py).
+# They say what kind of chip it is; a slice of another kind is another slice. The fastest clock
+# counts with xla_tpu_dvfs_p_state=7 only (xla_flags_test.cc).
 STRUCTURE = {"chip.tensor_cores", "chip.devices", "chip.fastest_clock_hz"}
 # This chip has no SparseCores and no CMEM; see the last tests.
 OFF_LOADING = "chip.sparse_core.offload_"

@@ -75,9 +75,9 @@ _ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
 # Values of arguments that have no default, where a row does not state them.
 _UNSAID = {"scale_offset": 0.0, "dropout_rate": 0.0}
 # Products with the matrices turned, and the chips whose rows of them are older than the exchange of
-# tile_k and tile_n in ops/ragged_dot/pallas_mosaic_tpu.py: with it, a row of 512 x 7168 deep products
-# would have taken 14 times its work, at 8 times the chip's peak. Rows of other chips have tiles that
-# only fit with it.
+# tile_k and tile_n in ops/ragged_dot/pallas_mosaic_tpu.py: with it, a row of products 512 deep with
+# 7168 columns would have taken 14 times its work, at 8 times the chip's peak. Rows of other chips
+# have tiles that only fit with it.
 _TURNED = [[[1], [2]], [[], []]]
 _TILES_AS_NAMED = {"tpu7x"}
 # Every so many rows are in the sample of `tpusim validate --kernels`.
