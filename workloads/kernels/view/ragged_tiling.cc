@@ -18,7 +18,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Shape;
 
-// Sizes that libtpu 0.0.42 wrote into `ragged_dot_tiling` of 33 products on v5e, v5p, v6e and v7x
+// Sizes that libtpu 0.0.42 wrote into `ragged_dot_tiling` of 37 products on v5e, v5p, v6e and v7x
 // (256 to 14336 deep, 512 to 7168 columns) are those of this rule, all of them: as many rows as an
 // array has; the depth whole, or as much of it as fits beside one array's columns; then as many
 // columns as fit. What is to fit are two buffers of each block, 32 bits of result and of mask for
