@@ -60,7 +60,7 @@ struct VpuParams {
 };
 
 struct VmemParams {
-  Bytes bytes;         // per core
+  Bytes bytes;           // per core
   Bytes scoped_bytes;    // budget for the windows of one kernel
   Bytes reserved_bytes;  // kept free of arrays for windows, also while no kernel needs it
 };
@@ -203,8 +203,8 @@ struct ChipParams {
   std::string description;
   int64_t tensor_cores = 0;  // per chip
   int64_t devices = 0;       // what JAX counts, per chip
-  Hertz clock;          // in the performance state that is taken by default
-  Hertz fastest_clock;  // in the fastest state
+  Hertz clock;               // in the performance state that is taken by default
+  Hertz fastest_clock;       // in the fastest state
   FlopsPerSecond peak_bf16;  // per chip, published
   MxuParams mxu;
   VpuParams vpu;

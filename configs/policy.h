@@ -5,8 +5,9 @@
 // told, the nearest values that were seen to behave otherwise, and the compiler's flag if it has
 // one. `tpusim configs CHIP --compiler` prints them all, --set compiler.NAME=VALUE and --xla-flags
 // override them. A file of a later version names the one that it is `like` and gives what differs;
-// which one holds, --compiler or the version that compiled the module says. A pass asks target::Target::policy() and has no such number of its own: what an
-// operation costs is in instructions.h, limits of effort are the passes' own matter.
+// --compiler, or the version that compiled the module, says which one holds. A pass asks
+// target::Target::policy() and has no such number of its own: what an operation costs is in
+// instructions.h, limits of effort are the passes' own matter.
 #ifndef TPUSIM_CONFIGS_POLICY_H_
 #define TPUSIM_CONFIGS_POLICY_H_
 

@@ -75,7 +75,7 @@ std::optional<RaggedTiling> RaggedTilingOf(const Instruction& product,
   const configs::ChipParams& chip = target.chip();
   const Tiles tiles(product, target);
   RaggedTiling tiling;
-  tiling.rows = std::min(chip.mxu.rows, CeilDiv(all, chip.vpu.sublanes) * chip.vpu.sublanes);
+  tiling.rows = std::min(chip.mxu.rows, RoundUp(all, chip.vpu.sublanes));
   tiling.depth = Tiles::Most(depth, chip.mxu.rows, [&](int64_t d) {
     return tiles.Fit(tiling.rows, d, std::min(columns, chip.mxu.columns));
   });

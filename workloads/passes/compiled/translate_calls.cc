@@ -1,3 +1,4 @@
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -71,25 +72,12 @@ Instruction* RaggedProductOf(const Instruction& call) {
   return AddRaggedProduct(call, rows, matrices, sizes, /*sums_groups=*/false, summed);
 }
 
-// Whether a fusion, or one inside it, multiplies and chooses.
-bool ChoosesOfProduct(const Instruction& fusion) {
-  bool multiplies = false, chooses = false;
-  const auto look = [&](const auto& self, const Computation& computation) -> void {
-    for (const Instruction* i : computation.instructions()) {
-      multiplies = multiplies || i->opcode() == Opcode::kConvolution;
-      chooses = chooses || i->opcode() == Opcode::kSelect;
-      if (i->opcode() == Opcode::kFusion) self(self, *i->called()[0]);
-    }
-  };
-  look(look, *fusion.called()[0]);
-  return multiplies && chooses;
-}
-
 // The other form that the compiler has for a ragged product: one for each group, of all rows, and a
-// mask of the rows that are its own, [groups, rows]. The kernel skips blocks in which a group has
-// no rows (ITERATION_SKIPPER_MODE_GROUP_STARTS), so that it is no dense product. Null: it is
-// something else.
+// mask of the rows that are its own, [groups, rows]. The compiler notes that the kernel skips blocks
+// in which a group has no rows; without that note it is a dense product. Null: it is something else.
 Instruction* MaskedProductOf(const Instruction& fusion) {
+  constexpr std::string_view kSkips = "ITERATION_SKIPPER_MODE_GROUP_STARTS";
+  if (fusion.attrs().backend_config().find(kSkips) == std::string::npos) return nullptr;
   const auto rank = [](const Instruction* i) -> int64_t {
     return i->shape().IsArray() ? i->shape().rank() : -1;
   };
@@ -99,11 +87,14 @@ Instruction* MaskedProductOf(const Instruction& fusion) {
   for (Instruction* o : fusion.operands()) {
     if (rank(o) == kOfMatrices) matrices = o;
     if (rank(o) != kOfMatrix) continue;
-    const bool is_mask = o->shape().element_type == hlo::PrimitiveType::kPred;
-    is_mask ? void(mask = o) : rows.push_back(o);
+    if (o->shape().element_type == hlo::PrimitiveType::kPred) {
+      mask = o;
+    } else {
+      rows.push_back(o);
+    }
   }
   if (mask == nullptr || mask->opcode() != Opcode::kFusion || mask->operands().empty() ||
-      rows.empty() || !ChoosesOfProduct(fusion)) {
+      rows.empty()) {
     return nullptr;
   }
   Instruction* sizes = mask->operand(0);
