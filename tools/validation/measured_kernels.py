@@ -14,6 +14,7 @@ import gzip
 import importlib
 import inspect
 import json
+import os
 import pathlib
 import re
 import sys
@@ -163,12 +164,15 @@ def main() -> None:
     parser.add_argument("--sample", action="store_true", help="one row of 17")
     parser.add_argument("--only", default="", help="rows, such as 1,2,3")
     given = parser.parse_args()
-    rows = gzip.decompress((given.folder / "rows.jsonl.gz").read_bytes()).decode().splitlines()
+    folder = given.folder.resolve()
+    # Programs name source files relative to the working directory.
+    os.chdir(pathlib.Path(__file__).parents[2])
+    rows = gzip.decompress((folder / "rows.jsonl.gz").read_bytes()).decode().splitlines()
     numbers = [int(n) for n in given.only.split(",") if n] or range(len(rows))
-    (given.folder / "programs").mkdir(exist_ok=True)
+    (folder / "programs").mkdir(exist_ok=True)
     failed = 0
     for number in numbers:
-        path = given.folder / "programs" / f"{number}.pb.gz"
+        path = folder / "programs" / f"{number}.pb.gz"
         if path.exists() or (given.sample and number % _SAMPLED):
             continue
         row = json.loads(rows[number])
