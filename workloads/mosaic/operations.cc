@@ -94,6 +94,8 @@ constexpr OperationRow kRows[] = {
     {"math.isfinite", Rule::kElementwise, "is-finite"},
     {"math.isnan", Rule::kElementwise, "compare"},
     {"math.isinf", Rule::kElementwise, "is-infinite"},
+    {"tpu.weird", Rule::kElementwise, "is-finite"},  // neither infinite nor NaN, negated
+    {"tpu.reduce_precision", Rule::kElementwise, "reduce-precision"},
     {"tpu.pack_elementwise", Rule::kElementwise, "pack"},
     {"tpu.unpack_elementwise", Rule::kElementwise, "widen"},
     {"tpu.pack_subelements", Rule::kElementwise, "pack"},
@@ -126,6 +128,7 @@ constexpr OperationRow kRows[] = {
     {"math.sqrt", Rule::kTranscendental, "sqrt"},
     {"math.cbrt", Rule::kTranscendental, "cbrt"},
     {"math.powf", Rule::kTranscendental, "power"},
+    {"tpu.logistic", Rule::kTranscendental, "logistic"},
     {"tpu.reciprocal", Rule::kTranscendental, "reciprocal"},
     {"vector.multi_reduction", Rule::kReduction},
     {"vector.reduction", Rule::kReduction},
@@ -159,17 +162,19 @@ constexpr std::string_view kFree[] = {
     "arith.constant", "arith.bitcast", "arith.index_cast", "arith.index_castui", "ub.poison",
     "vector.extract", "vector.insert", "vector.load", "vector.store", "vector.splat", "memref.load",
     "memref.store", "memref.alloca", "memref.alloc", "memref.dealloc", "memref.dim", "memref.cast",
-    "memref.subview", "memref.assume_alignment", "tpu.load", "tpu.store", "tpu.vector_load",
-    "tpu.vector_store", "tpu.strided_load", "tpu.strided_store", "tpu.shuffled_load",
-    "tpu.shuffled_store", "tpu.vector_load_idx", "tpu.vector_store_idx",
-    "tpu.broadcast_in_sublanes", "tpu.bitcast", "tpu.bitcast_vreg", "tpu.repeat", "tpu.mask_cast",
-    "tpu.assume_layout", "tpu.assume_multiple", "tpu.erase_memref_layout", "tpu.memref_slice",
-    "tpu.memref_squeeze", "tpu.memref_reshape", "tpu.memref_bitcast", "tpu.reinterpret_cast",
-    "tpu.sem_alloc", "tpu.sem_signal", "tpu.sem_wait", "tpu.sem_read", "tpu.sem_barrier",
-    "tpu.barrier", "tpu.wait_dma", "tpu.wait_dma2", "tpu.wait_indirect_dma", "tpu.trace_start",
-    "tpu.trace_stop", "tpu.trace_value", "tpu.log", "tpu.log_buffer", "tpu.delay", "tpu.device_id",
-    "tpu.subcore_id", "tpu.iteration_bound", "tpu.internal_scratch", "tpu.prng_set_seed_32",
-    "tpu.get_barrier_semaphore", "tpu.fetch_and_add_sync", "tpu.task_id",
+    "memref.subview", "memref.assume_alignment", "memref.memory_space_cast", "vector.bitcast",
+    "tpu.annotate", "tpu.shared_memref_slice", "tpu.memref_memory_space_is", "cf.assert",
+    "tpu.load", "tpu.store", "tpu.vector_load", "tpu.vector_store", "tpu.strided_load",
+    "tpu.strided_store", "tpu.shuffled_load", "tpu.shuffled_store", "tpu.vector_load_idx",
+    "tpu.vector_store_idx", "tpu.broadcast_in_sublanes", "tpu.bitcast", "tpu.bitcast_vreg",
+    "tpu.repeat", "tpu.mask_cast", "tpu.assume_layout", "tpu.assume_multiple",
+    "tpu.erase_memref_layout", "tpu.memref_slice", "tpu.memref_squeeze", "tpu.memref_reshape",
+    "tpu.memref_bitcast", "tpu.reinterpret_cast", "tpu.sem_alloc", "tpu.sem_signal", "tpu.sem_wait",
+    "tpu.sem_read", "tpu.sem_barrier", "tpu.barrier", "tpu.wait_dma", "tpu.wait_dma2",
+    "tpu.wait_indirect_dma", "tpu.trace_start", "tpu.trace_stop", "tpu.trace_value", "tpu.log",
+    "tpu.log_buffer", "tpu.delay", "tpu.device_id", "tpu.subcore_id", "tpu.iteration_bound",
+    "tpu.internal_scratch", "tpu.prng_set_seed_32", "tpu.get_barrier_semaphore",
+    "tpu.fetch_and_add_sync", "tpu.task_id",
 };
 
 // Returns the row of an operation; null: it has no rule.
@@ -197,7 +202,8 @@ constexpr std::string_view kReads =
     "tpu.shuffled_load tpu.vector_load_idx tpu.wait_dma tpu.wait_dma2 tpu.wait_indirect_dma "
     "tpu.sem_wait tpu.sem_read tpu.log tpu.log_buffer ";
 constexpr std::string_view kViews =
-    " memref.cast memref.subview memref.assume_alignment tpu.memref_slice tpu.memref_squeeze "
+    " memref.cast memref.subview memref.assume_alignment memref.memory_space_cast tpu.annotate "
+    "tpu.shared_memref_slice tpu.memref_slice tpu.memref_squeeze "
     "tpu.memref_reshape tpu.memref_bitcast tpu.reinterpret_cast tpu.erase_memref_layout "
     "tpu.assume_layout ";
 
@@ -466,8 +472,9 @@ std::optional<Stage> StageOf(const Operation& operation, const configs::ChipPara
     return stage;
   }
   // Comparisons and conversions compute on the type of their operand.
-  const bool from_operand = of != nullptr && (row->row == "compare" || row->row == "convert" ||
-                                              row->row == "widen");
+  constexpr std::string_view kFromOperand[] = {"compare", "convert", "widen", "is-finite",
+                                               "is-infinite"};
+  const bool from_operand = of != nullptr && std::ranges::count(kFromOperand, row->row) > 0;
   const std::string type = TypeNameOf(from_operand ? *of->type : *operation.results[0]->type);
   const bool moves = row->rule == Rule::kMove;
   const double registers = moves ? RegistersMoved(operation, chip.vpu, repeats)

@@ -59,7 +59,8 @@ TEST_F(Operations, EveryOperationThatCostsHasARowOnEveryChip) {
   for (const char* name :
        {"arith.mulsi_extended", "arith.shrui", "math.atan", "math.erfc", "math.log10", "math.cttz",
         "math.copysign", "math.isinf", "math.ipowi", "math.fma", "tpu.stochastic_convert",
-        "tpu.prng_random_bits", "tpu.iota", "tpu.relayout", "tpu.dynamic_gather"}) {
+        "tpu.prng_random_bits", "tpu.iota", "tpu.relayout", "tpu.dynamic_gather", "tpu.logistic",
+        "tpu.reduce_precision", "tpu.weird"}) {
     for (const char* chip : {"v2", "v4", "v5e", "v6e", "v7x", "8t"}) {
       const configs::ChipFile file = configs::LoadChip(chip, "").value();
       const Value* x = Argument(Vector({16, 256}, "i32"));
