@@ -40,7 +40,7 @@ class LiveIntervalsTest : public ::testing::Test {
 
 using FromTo = std::pair<std::string, std::string>;
 
-// a is named b, which c reads last; the result lives to the end.
+// a is named b, which c reads last. Results live throughout.
 TEST_F(LiveIntervalsTest, FromTheMakerToTheLastReader) {
   Read("", R"(ENTRY e {
   x = f32[8,128] parameter(0)
@@ -52,7 +52,7 @@ TEST_F(LiveIntervalsTest, FromTheMakerToTheLastReader) {
 })");
   EXPECT_TRUE(Buffer("x").argument);
   EXPECT_EQ(Life("a"), FromTo("a", "c"));
-  EXPECT_EQ(Life("c"), FromTo("c", "r"));
+  EXPECT_EQ(Life("c"), FromTo("x", "r"));
   EXPECT_TRUE(Buffer("c").result);
   EXPECT_FALSE(Buffer("a").result);
   // Before everything, behind x, and behind the alloc and the free of a, c and d.

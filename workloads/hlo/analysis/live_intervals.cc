@@ -88,6 +88,7 @@ class Visit {
       if (computation_.parent()->entry() != &computation_) continue;
       lives_.buffers[b].result = !lives_.buffers[b].argument;
     }
+    AllocateResultsFirst();
     for (const LeafBuffers& buffers : own.alloc_before) {
       for (const int32_t b : buffers) own.free_after[last_use_[b]].push_back(b);
     }
@@ -97,6 +98,21 @@ class Visit {
   ComputationLives own;
 
  private:
+  // The caller hands over the buffers of the program's results in HBM before it begins.
+  void AllocateResultsFirst() {
+    LeafBuffers results;
+    for (LeafBuffers& buffers : own.alloc_before) {
+      std::erase_if(buffers, [&](int32_t b) {
+        const bool from_caller = lives_.buffers[b].result && lives_.buffers[b].space == kHbmSpace;
+        if (from_caller) results.push_back(b);
+        return from_caller;
+      });
+    }
+    if (results.empty()) return;
+    LeafBuffers& first = own.alloc_before.front();
+    first.insert(first.begin(), results.begin(), results.end());
+  }
+
   // The buffers of an instruction's arrays, and what it uses.
   void Add(size_t n) {
     const Instruction& i = *order[n];

@@ -3,7 +3,9 @@
 // A buffer lives from the instruction that makes its array to the last one that needs it, under any
 // name (alias.h), in the order of the schedule and through all calls; arguments and results of the
 // program live throughout. The arguments of a computation live for as long as its caller needs
-// them, and its results until it ends.
+// them, and its results until it ends. What the program returns in HBM in buffers of its own is
+// there before the program begins: the runtime hands over arguments and results (the compiler's
+// peak of memory is arguments + results + temporaries).
 //
 // The next values of a loop take the buffers of the last ones, and results those of donated
 // arguments, if nothing needs the old contents any more when the new ones are made; otherwise they
