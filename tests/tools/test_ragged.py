@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
+from jax.experimental.pallas.ops.tpu import megablox
 from jax.sharding import PartitionSpec as P
 
 from tests.conftest import BINARY
@@ -314,3 +315,160 @@ def test_routing_without_effect_is_a_warning(run):
     assert "--routing zipf:1 has no effect: the program has no ragged operation" in done.stderr
     for text in ("zipf:", "zipf:-1", "zipf:nan", "steep"):
         assert run("--config", SLICE, example("psum"), "--routing", text).returncode == 2
+
+
+def _grouped_product(rows: jax.Array, weights: jax.Array, sizes: jax.Array) -> jax.Array:
+    return megablox.gmm(rows, weights, sizes, jnp.bfloat16, tiling=(128, 512, 512))
+
+
+@pytest.fixture
+def routed_kernels(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Three layers of megablox's gmm, each with rows that an exchange brings: room for 4096."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+
+    def layer(
+        rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array
+    ) -> jax.Array:
+        begins = jnp.cumsum(sizes) - sizes
+        there = jnp.zeros((4096, 512), rows.dtype)
+        brought = jax.lax.ragged_all_to_all(
+            rows, there, begins, sizes, begins, sizes, axis_name="x"
+        )
+        done = _grouped_product(_grouped_product(brought, weights, groups), weights, groups)
+        back = jnp.zeros_like(rows)
+        return jax.lax.ragged_all_to_all(done, back, begins, sizes, begins, sizes, axis_name="x")
+
+    def layers(
+        rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array
+    ) -> jax.Array:
+        for n in range(3):
+            rows = layer(rows, weights, groups[n], sizes[n])
+        return rows
+
+    mapped = jax.shard_map(
+        layers,
+        mesh=mesh,
+        in_specs=(P("x"), P("x"), P(None, "x"), P()),
+        out_specs=P("x"),
+        check_vma=False,
+    )
+
+    def array(shape: tuple[int, ...], dtype: object, *spec: str | None) -> jax.ShapeDtypeStruct:
+        sharding = jax.sharding.NamedSharding(mesh, P(*spec))
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    path = tmp_path / "kernels.pb"
+    tpusim.export(
+        jax.jit(mapped),
+        array((4096, 512), jnp.bfloat16, "x"),
+        array((8, 512, 512), jnp.bfloat16, "x"),
+        array((3, 8), jnp.int32, None, "x"),
+        array((3, 4), jnp.int32),
+        path=path,
+    )
+    return path
+
+
+def _steps(report: dict) -> list[str]:
+    """Returns what the report says of the steps of grouped products, without their names."""
+    return [a[a.index(" takes ") + 1 :] for a in report["assumptions"] if " steps, as " in a]
+
+
+def test_routing_of_kernels(run, report_of, routed_kernels, tmp_path):
+    """Groups of a Pallas kernel are data as well: tiles of the hot device's rows are its grid."""
+
+    def routed(*options: object) -> dict:
+        return report_of(routed_kernels, "--config", SLICE, *options)
+
+    plain, uniform = routed(), routed("--routing", "uniform")
+    # 1024 rows in two groups: 448 to 576, so that no group ends with one of the tiles of 128.
+    assert _steps(plain) == ["takes 9 steps, as 2 groups of 448 to 576 rows make them"]
+    brought = [a for a in plain["assumptions"] if "has 1024 of its 4096 rows" in a]
+    assert len(brought) == 1
+    assert "(as 5 more)" in brought[0]
+    for report in (plain, uniform):
+        del report["command_line"]
+    assert uniform == plain
+
+    zipf = routed("--routing", "zipf:1.1")
+    # Ranks 0 and 4 are on device 0. Shares of 1 and 5^-1.1 of the sum, 2.5115, of all 4096 rows:
+    # 1631 and 278. Tiles 0 to 12, and 12 to 14.
+    assert _steps(zipf) == ["takes 16 steps, as 2 groups of 278 to 1631 rows make them"]
+    assert zipf["routing"]["hot_device"] == 0
+    assert zipf["routing"]["imbalance"] == pytest.approx(1.8638, abs=1e-4)
+    assert zipf["routing"]["balanced_step_time_ns"] == plain["step_time_ns"]
+    assert zipf["step_time_ns"] > plain["step_time_ns"]
+
+    path = tmp_path / "counts.json"
+    path.write_text("[[5, 5, 5, 5, 5, 5, 5, 5]]")
+    even = routed("--routing", path)
+    assert _steps(even) == _steps(plain)
+    # Experts 4 and 5 of device 2 get 3/4 and 1/4 of 4096 rows in the second layer, one of device 0
+    # all of them in the third.
+    path.write_text("[[1,1,1,1,1,1,1,1], [0,0,0,0,3,1,0,0], [0,1,0,0,0,0,0,0]]")
+    layers = routed("--routing", path)
+    assert sorted(_steps(layers)) == [
+        "takes 32 steps, as 2 groups of 0 to 4096 rows make them",
+        "takes 33 steps, as 2 groups of 960 to 3136 rows make them",
+        "takes 9 steps, as 2 groups of 448 to 576 rows make them",
+    ]
+    assert layers["routing"]["imbalance"] == 4
+    path.write_text("[[1,1,1,1,1,1,1,1], [1,1,1]]")
+    done = run(routed_kernels, "--config", SLICE, "--routing", path)
+    assert done.returncode == 2
+    assert "layer 1 has 3 counts, expected are 8" in done.stderr
+    path.write_text("[[1,1,1,1,1,1,1,1], [1,1,1,1,1,1,1,1]]")
+    done = run(routed_kernels, "--config", SLICE, "--routing", path)
+    assert done.returncode == 2
+    assert "2 layers, expected are 3" in done.stderr
+
+
+def test_sizes_of_a_kernel(run, report_of, routed_kernels):
+    def stated(*options: object) -> dict:
+        return report_of(routed_kernels, "--config", SLICE, *options)
+
+    sizes = stated("--ragged", "pallas_call*=1024,1024", "--routing", "zipf:1.1")
+    assert _steps(sizes) == ["takes 16 steps, as 2 groups of 1024 to 1024 rows make them"]
+    # Of all devices: the third has most, whose groups share tile 7 of 16.
+    sizes = stated("--ragged", "pallas_call*=0,0,100,100,1000,1000,0,0")
+    assert _steps(sizes) == ["takes 17 steps, as 2 groups of 1000 to 1000 rows make them"]
+    on = (routed_kernels, "--config", SLICE)
+    done = run(*on, "--ragged", "pallas_call*=1,2,3")
+    assert done.returncode == 1
+    assert "which has 2 groups on a device" in done.stderr
+    done = run(*on, "--ragged", "pallas_call*=4096,1")
+    assert "sizes add up to 4097 rows" in done.stderr
+    # A count of steps, or a cost, is what counts then.
+    for option in (("--trip-count", "kernel/grid.1=7"), ("--kernel-cost", "*=1e9,1e6")):
+        assert _steps(stated(*option, "--routing", "zipf:1.1")) == []
+
+
+def test_kernels_of_groups_that_are_elsewhere(report_of, tmp_path):
+    """Each device has all rows, the tables of eight groups, and the matrices of two of them."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+
+    def products(rows: jax.Array, weights: jax.Array, sizes: jax.Array) -> jax.Array:
+        first = (2 * jax.lax.axis_index("x")).astype(jnp.int32)
+        done = megablox.gmm(
+            rows, weights, sizes, jnp.float32, tiling=(128, 512, 512), group_offset=first
+        )
+        return jax.lax.psum(done, "x")
+
+    mapped = jax.shard_map(
+        products, mesh=mesh, in_specs=(P(), P("x"), P()), out_specs=P(), check_vma=False
+    )
+    shapes = [((8192, 512), jnp.bfloat16, P()), ((8, 512, 512), jnp.bfloat16, P("x"))]
+    arrays = [
+        jax.ShapeDtypeStruct(shape, dtype, sharding=jax.sharding.NamedSharding(mesh, spec))
+        for shape, dtype, spec in [*shapes, ((8,), jnp.int32, P())]
+    ]
+    path = tmp_path / "elsewhere.pb"
+    tpusim.export(jax.jit(mapped), *arrays, path=path)
+    on = ("--config", SLICE)
+    # A quarter of 64 tiles, and the one that the two groups share.
+    (equal,) = _steps(report_of(path, *on))
+    assert equal.startswith("takes 17 steps, as 2 groups of about equal size make them")
+    # 3262 rows in tiles 0 to 25, 555 in tiles 25 to 29.
+    routed = report_of(path, *on, "--routing", "zipf:1.1")
+    assert _steps(routed) == ["takes 31 steps, as 2 groups of 555 to 3262 rows make them"]
+    assert routed["routing"]["imbalance"] == pytest.approx(1.8638, abs=1e-4)

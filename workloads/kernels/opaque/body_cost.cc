@@ -17,11 +17,12 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/analysis/known_values.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/integer_arithmetic.h"
 #include "workloads/kernels/opaque/limits.h"
 #include "workloads/mosaic/assembly.h"
-#include "workloads/mosaic/balanced.h"
+#include "workloads/mosaic/grouped.h"
 #include "workloads/mosaic/price.h"
 
 namespace tpusim::kernels {
@@ -79,6 +80,7 @@ Call::Array ArrayOf(const Shape& shape) {
   return {shape.dims, CeilDiv(hlo::BitWidth(shape.element_type), 8)};  // number: bits of a type
 }
 
+
 class BodyCosts {
  public:
   BodyCosts(const hlo::Module& module, int64_t partitions, const target::Target& target)
@@ -90,14 +92,28 @@ class BodyCosts {
     facts_.weights = WeightsOf(target.chip());
   }
 
-  // `balanced`: groups whose sizes are data are of about equal size. Error: then also where there are
-  // none.
-  absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body,
-                                        bool balanced = false) {
-    std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
-    if (kernel == nullptr) {
-      ASSIGN_OR_RETURN(kernel, mosaic::ReadBody(body));
+  // Returns the groups of a call whose sizes are data; nothing for other kernels.
+  std::optional<mosaic::GroupedProduct> GroupsOf(const Instruction& call, const std::string& body) {
+    const absl::StatusOr<const mosaic::Module*> kernel = KernelOf(body);
+    if (!kernel.ok()) return std::nullopt;
+    Call facts = facts_;
+    for (const Instruction* operand : call.operands()) {
+      if (!operand->shape().IsArray()) return std::nullopt;
+      facts.operands.push_back(ArrayOf(operand->shape()));
     }
+    AddResults(call, &facts);
+    std::optional<mosaic::GroupedProduct> found = mosaic::FindGroups(**kernel, facts);
+    if (!found) return found;
+    const auto is_known = [&](size_t n) { return values_.ArrayOf(*call.operand(n), 0).has_value(); };
+    const bool known = is_known(found->group_of_step) || std::ranges::any_of(found->counts, is_known);
+    return known ? std::nullopt : found;
+  }
+
+  // `grouped`: groups whose sizes are data have those that are written onto the call, or are of
+  // about equal size. Error: then also where there are none.
+  absl::StatusOr<tpusim::KernelCost> Of(const Instruction& call, const std::string& body,
+                                        bool grouped = false) {
+    ASSIGN_OR_RETURN(const mosaic::Module* kernel, KernelOf(body));
     std::optional<tpusim::KernelCost> dearest;
     std::set<std::vector<std::vector<int64_t>>> seen;
     bool lacks_table = false;
@@ -127,21 +143,15 @@ class BodyCosts {
             mosaic::Table{operand->shape().dims, std::move(known->elements)});
       }
       if (!seen.insert(std::move(tables)).second) continue;
-      for (const Shape* leaf : hlo::Leaves(call.shape())) {
-        if (leaf->IsArray()) facts.results.push_back(ArrayOf(*leaf));
+      AddResults(call, &facts);
+      std::string assumed;
+      if (grouped) {
+        const auto product = mosaic::FindGroups(*kernel, facts);
+        if (!product) return NoRule("the kernel has no groups whose sizes are data");
+        ASSIGN_OR_RETURN(assumed, SetGroups(call, *kernel, *product, &facts));
       }
-      const auto equal = balanced ? mosaic::Balanced(*kernel, facts) : std::nullopt;
-      if (balanced && !equal) return NoRule("the kernel has no groups whose sizes are data");
-      ASSIGN_OR_RETURN(tpusim::KernelCost cost,
-                       mosaic::PriceOf(*kernel, equal ? equal->call : facts));
-      if (equal) {
-        const std::string place =
-            equal->axis ? fmt::format("grid.{}", *equal->axis) : std::string("loop.0");
-        cost.add_assumed(fmt::format(
-            "takes {} steps, as {} groups of about equal size make them (state others with "
-            "--trip-count {}/{}=N)",
-            equal->steps, equal->groups, NameOfKernel(*kernel), place));
-      }
+      ASSIGN_OR_RETURN(tpusim::KernelCost cost, mosaic::PriceOf(*kernel, facts));
+      if (grouped) cost.add_assumed(std::move(assumed));
       if (!dearest ||
           mosaic::SizeOf(cost, facts.weights) > mosaic::SizeOf(*dearest, facts.weights)) {
         dearest = std::move(cost);
@@ -158,6 +168,47 @@ class BodyCosts {
   }
 
  private:
+  absl::StatusOr<const mosaic::Module*> KernelOf(const std::string& body) {
+    std::unique_ptr<mosaic::Module>& kernel = kernels_[body];
+    if (kernel == nullptr) {
+      ASSIGN_OR_RETURN(kernel, mosaic::ReadBody(body));
+    }
+    return kernel.get();
+  }
+
+  static void AddResults(const Instruction& call, Call* facts) {
+    for (const Shape* leaf : hlo::Leaves(call.shape())) {
+      if (leaf->IsArray()) facts->results.push_back(ArrayOf(*leaf));
+    }
+  }
+
+  // Fills in the tables of groups. Returns the assumption. Error: sizes of other groups are
+  // written onto the call.
+  static absl::StatusOr<std::string> SetGroups(const Instruction& call,
+                                               const mosaic::Module& kernel,
+                                               const mosaic::GroupedProduct& product,
+                                               Call* facts) {
+    const std::optional<std::vector<int64_t>> stated = hlo::RaggedSizes(call);
+    if (stated && std::ssize(*stated) != product.groups) {
+      return NoRule(fmt::format("{} has sizes of {} groups and multiplies {}", call.Describe(),
+                                stated->size(), product.groups));
+    }
+    mosaic::GroupedCall made = mosaic::WithSizes(
+        product, *facts, stated ? *stated : mosaic::EqualSizes(product, product.rows));
+    *facts = std::move(made.call);
+    if (!stated) {
+      const std::string loop =
+          product.axis ? fmt::format("grid.{}", *product.axis) : std::string("loop.0");
+      return fmt::format(
+          "takes {} steps, as {} groups of about equal size make them (state others with "
+          "--routing, --ragged or --trip-count {}/{}=N)",
+          made.steps, product.groups, NameOfKernel(kernel), loop);
+    }
+    const auto [least, most] = std::ranges::minmax(*stated);
+    return fmt::format("takes {} steps, as {} groups of {} to {} rows make them", made.steps,
+                       product.groups, least, most);
+  }
+
   const hlo::KnownValues values_;
   bool lacks_constants_;
   int64_t partitions_;
@@ -238,11 +289,9 @@ OpenCost CostOfBody(const Instruction& call, BodyCosts& costs, const KernelTrips
       found.unpriced = Message(priced.status());
     }
     if (found.unpriced.empty()) return found;
-    // A grouped product.
-    if (const auto balanced = costs.Of(call, *body, /*balanced=*/true);
-        price.ok() && balanced.ok()) {
-      absl::StatusOr<OpenCost> equal = OpenCostOf(*balanced, trips);
-      if (equal.ok() && equal->unpriced.empty()) return *std::move(equal);
+    if (const auto grouped = costs.Of(call, *body, /*grouped=*/true); price.ok() && grouped.ok()) {
+      absl::StatusOr<OpenCost> sized = OpenCostOf(*grouped, trips);
+      if (sized.ok() && sized->unpriced.empty()) return *std::move(sized);
     }
   }
   if (const auto carried = hlo::CarriedCost(call)) {
@@ -274,6 +323,27 @@ std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
     }
   }
   return prices;
+}
+
+std::map<const Instruction*, mosaic::GroupedProduct> GroupedProducts(
+    const hlo::Module& module, const KernelTrips& trips, const target::Target& target) {
+  std::map<const Instruction*, mosaic::GroupedProduct> products;
+  std::optional<BodyCosts> costs;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* call : computation->instructions()) {
+      if (!IsPallasCall(*call) || (IsPriced(*call) && !TimeAlone(*call))) continue;
+      const std::optional<std::string> body = BodyOfCall(*call);
+      if (!body) continue;
+      if (!costs) costs.emplace(module, /*partitions=*/1, target);
+      const auto product = costs->GroupsOf(*call, *body);
+      if (!product) continue;
+      const absl::StatusOr<tpusim::KernelCost> price = costs->Of(*call, *body);
+      if (!price.ok()) continue;
+      const absl::StatusOr<OpenCost> counted = OpenCostOf(*price, trips);
+      if (counted.ok() && !counted->unpriced.empty()) products.emplace(call, *product);
+    }
+  }
+  return products;
 }
 
 std::vector<std::string> SetBodyCosts(hlo::Module& module, int64_t partitions,

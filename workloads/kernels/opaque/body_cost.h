@@ -8,8 +8,9 @@
 // The TPU compiler adds kernels of its own whose body is MLIR as text. Those without a grid run on
 // the scalar core: they take a cycle per line and element of their results.
 //
-// A grouped product whose groups are data is priced for groups of about equal size, which the
-// report says (workloads/mosaic/balanced.h), unless the count of its steps is stated.
+// A grouped product whose groups are data is priced for the sizes that are written onto its call
+// (--routing, --ragged), else for groups of about equal size, which the report says
+// (workloads/mosaic/grouped.h), unless the count of its steps is stated.
 //
 // What cannot be priced so (an operation without a rule, a loop on data without a stated count) has
 // the kernel's own cost estimate, if it carries one. That counts FLOPs alone. They are taken to be
@@ -20,6 +21,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_OPAQUE_BODY_COST_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernel_cost.pb.h"
 #include "workloads/kernels/opaque/custom_cost.h"
+#include "workloads/mosaic/grouped.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
@@ -44,6 +47,11 @@ struct BodyPrice {
 // Prices all Pallas calls, whatever is stated of them.
 std::vector<BodyPrice> BodyPrices(const hlo::Module& module, int64_t partitions,
                                   const target::Target& target);
+
+// Returns the Pallas calls of a partitioned module that are grouped products of groups whose sizes
+// are data; without those that have a cost, or whose steps `trips` counts.
+std::map<const hlo::Instruction*, mosaic::GroupedProduct> GroupedProducts(
+    const hlo::Module& module, const KernelTrips& trips, const target::Target& target);
 
 // Writes costs, or why there are none, onto the Pallas calls of a partitioned module that have
 // neither, or a time alone. `trips` has the counts of loops inside kernels. Returns the names of

@@ -40,7 +40,7 @@ inline constexpr Reason kRaggedRows{
     "the groups of {operation} have {rows} rows on the busiest device, as stated"};
 inline constexpr Reason kRaggedBrought{
     "state-ragged-sizes.brought", kAssumed,
-    "{subject} has {rows} of its {room} rows, as many as {exchange} brings to each device where "
+    "{subject}{more} has {rows} of its {room} rows, as many as {exchange} brings to each device where "
     "all get equally many (--routing)"};
 inline constexpr Reason kRouted{
     "state-ragged-sizes.routed", kAssumed,
