@@ -100,3 +100,54 @@ def test_parts_are_added_up_once(name: str, binary: str, tmp_path: pathlib.Path)
     ]
     assert sent == [wanted]
     oracle.check(oracle.run(oracle.hlo_module(made), inputs), expected)
+
+
+# Functions of an f32[16,32] of which each device along y has the largest values of its part, and
+# the collective that takes the largest of all: what JAX lets work on such parts.
+MOVING: dict[str, tuple[Any, str]] = {
+    "itself": (lambda y: y, "all-reduce (8, 32)"),
+    "transpose": (lambda y: y.T, "all-reduce (32, 8)"),
+    "reshape": (lambda y: y.reshape(16, 4, 8), "all-reduce (8, 4, 8)"),
+    "slice": (lambda y: y[:, :8], "all-reduce (8, 8)"),
+    "concatenation": (lambda y: jnp.concatenate([y, y[:, :8]], 1), "all-reduce (8, 40)"),
+    "loop": (
+        lambda y: jax.lax.fori_loop(0, 3, lambda i, c: c.reshape(16, 4, 8).reshape(16, 32), y),
+        "all-reduce (8, 32)",
+    ),
+}
+
+
+@pytest.mark.skipif(
+    not hasattr(jax.sharding, "UnreducedKind"), reason="JAX leaves only sums unreduced"
+)
+@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_the_largest_and_least_of_parts(name: str, kind: str, binary: str, tmp_path: pathlib.Path):
+    function, wanted = MOVING[name]
+    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    sharding = NamedSharding(mesh, P("x", "y", None))
+    argument = jax.ShapeDtypeStruct((16, 8, 32), jnp.float32, sharding=sharding)
+    reduce = jax.lax.reduce_max if kind == "max" else jax.lax.reduce_min
+    parts = P("x", None, unreduced={"y"}, unreduced_kind=jax.sharding.UnreducedKind[kind])
+    file, output = tmp_path / "program.pb", tmp_path / "partitioned.pb"
+
+    def program(v: Any) -> Any:
+        result = function(reduce(v, axes=(1,), out_sharding=parts))
+        return reshard(result, P(*jax.typeof(result).sharding.spec.partitions))
+
+    with jax.set_mesh(mesh):
+        tpusim.export(jax.jit(program), argument, path=file, config="v5e-4x2")
+        inputs, expected = oracle.reference(jax.jit(program), [argument])
+    command = [binary, "compile", "--config", "v5e-4x2", str(file), "--emit", "partitioned"]
+    done = subprocess.run(
+        [*command, "-o", str(output)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    made = output.read_bytes()
+    sent = [
+        f"{instruction.opcode} {tuple(instruction.shape.dims)}"
+        for _, instruction, _ in hlo_execution.executed(hlo.Module(made))
+        if instruction.opcode in COLLECTIVES
+    ]
+    assert sent == [wanted]
+    oracle.check(oracle.run(oracle.hlo_module(made), inputs), expected)

@@ -340,6 +340,7 @@ class FactorChooser {
       choice.operands.push_back(FromFactors(choice.axes, rule_.operands[i], rule_.factors));
       if (!rules_.partial.empty() && rules_.partial[i]) {
         choice.operands.back().unreduced = rules_.unreduced;
+        choice.operands.back().reduction = rules_.reduction;
       }
       // The same value twice is moved once.
       bool again = false;
@@ -362,6 +363,9 @@ class FactorChooser {
     for (size_t i = 0; i < results_.size(); ++i) {
       choice.results.push_back(FromFactors(choice.axes, rule_.results[i], rule_.factors));
       choice.results.back().unreduced = sharding::Concat(partial, rules_.unreduced);
+      if (!choice.results.back().unreduced.empty()) {
+        choice.results.back().reduction = rules_.reduction;
+      }
       // Only part of what stays unreduced can be asked for.
       ASSIGN_OR_RETURN(const Bytes bytes, BytesFrom(choice.results.back(), results_[i], plans_));
       choice.bytes += bytes;
@@ -398,12 +402,15 @@ class FactorChooser {
 }  // namespace
 
 sharding::Sharding WithBegunSums(sharding::Sharding from, const sharding::Sharding& to) {
+  const bool whole = from.unreduced.empty();
+  if (!whole && from.reduction != to.reduction) return from;
   for (const AxisRef& axis : to.unreduced) {
     const bool splits = std::ranges::any_of(from.dims, [&](const sharding::DimSharding& dim) {
       return sharding::Overlap(dim.axes, axis);
     });
     if (!splits && !sharding::Overlap(from.unreduced, axis)) from.unreduced.push_back(axis);
   }
+  if (whole && !from.unreduced.empty()) from.reduction = to.reduction;
   return from;
 }
 

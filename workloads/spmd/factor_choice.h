@@ -47,13 +47,16 @@ struct SplitRules {
   // result is one.
   std::vector<char> partial;
   sharding::Axes unreduced;
+  // The operation that makes values of the parts of such operands, and of partial results.
+  sharding::Reduction reduction = sharding::Reduction::kSum;
   // Bytes that the op itself moves with the factors split like this; nullopt:
   // it cannot. Empty: permutation factors must be whole.
   std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;
 };
 
 // A value that is whole on the devices along an axis becomes a partial sum over it without a
-// collective: one has the value, the others zeros. Returns `from` with the sums of `to` begun.
+// collective: one has the value, the others zeros (of a maximum or minimum all have the value).
+// Returns `from` with the sums of `to` begun.
 sharding::Sharding WithBegunSums(sharding::Sharding from, const sharding::Sharding& to);
 
 // Among the splits that one of the tensors suggests, the one that moves the

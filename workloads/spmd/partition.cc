@@ -168,6 +168,10 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   }
   if (const Sharding parts = WithBegunSums(from, to); parts != from) {
     const sharding::Axes over = sharding::AfterPrefix(from.unreduced, parts.unreduced);
+    if (to.reduction != sharding::Reduction::kSum) {
+      Instruction* part = builder_->Add(Opcode::kCopy, value->shape(), {value});
+      return Reshard(part, global, parts, to, region, moved);
+    }
     Instruction* part = Select(*builder_, HasShard(*builder_, over, 0), value,
                                builder_->Zero(value->shape().element_type));
     return Reshard(part, global, parts, to, region, moved);
@@ -198,8 +202,11 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
            {"to", ToString(to, in_.mesh)},
            {"more", ""}}});
   }
-  const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
-  const RegionMaker combine = region ? region : source->region ? source->region : sum;
+  const RegionMaker by_parts = [&] {
+    return builder_->BinaryRegion(sharding::OpcodeOf(source->sharding.reduction),
+                                  global.element_type);
+  };
+  const RegionMaker combine = region ? region : source->region ? source->region : by_parts;
   if (moved != nullptr) {
     builder_->set_reshard_site(sites_.Note(*moved, source->sharding, to, *plan));
   }
@@ -283,7 +290,11 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
     };
   }
   splits.partial = sharding::PartialOperands(in_, global);
-  if (!splits.partial.empty()) splits.unreduced = Only(global).unreduced;
+  if (combiner) splits.reduction = sharding::ReductionOf(combiner->opcode);
+  if (!splits.partial.empty()) {
+    splits.unreduced = Only(global).unreduced;
+    splits.reduction = Only(global).reduction;
+  }
   FactorChoice choice;
   if (global.opcode() == Opcode::kConstant) {
     choice.results.push_back(sharding::Replicated(global.shape().rank()));  // cut afterwards

@@ -107,6 +107,10 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   if (sharding::Joined(from.unreduced) == sharding::Joined(to.unreduced)) {
     in_order = MovesInOrder(mesh, shape, state.dims, target.dims, to.unreduced);
   }
+  if (!from.unreduced.empty() && !to.unreduced.empty() && from.reduction != to.reduction) {
+    return NoRule(fmt::format("{} is left unreduced one way and wanted another: {} becomes {}",
+                              shape.ToString(), ToString(from, mesh), ToString(to, mesh)));
+  }
   // All axes in equal pieces.
   Axes unreduced = from.unreduced, kept = to.unreduced;
   std::vector<Axes*> lists = {&unreduced, &kept};
@@ -171,6 +175,7 @@ absl::StatusOr<const ReshardPlan*> ReshardPlans::Find(const hlo::Shape& shape, c
     };
     for (const DimSharding& dim : sharding->dims) add_axes(dim.axes);
     add_axes(sharding->unreduced);
+    add(static_cast<int64_t>(sharding->reduction));
   }
   if (const auto it = plans_.find(key); it != plans_.end()) return &it->second;
   ASSIGN_OR_RETURN(ReshardPlan plan, PlanReshard(shape, from, to, mesh_, latency_));

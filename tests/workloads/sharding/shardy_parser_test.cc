@@ -76,7 +76,9 @@ TEST(ShardyParser, ErrorsSayWhatWasExpected) {
   EXPECT_THAT(Parsed(R"(@mesh, [{"x"})"), HasSubstr("expected"));
   EXPECT_THAT(Parsed(R"(@one, [])", R"({one = #sdy.mesh<[], device_ids=[5]>})"),
               HasSubstr("one device only"));
-  EXPECT_THAT(Parsed(R"(@mesh, [], unreduced=max{"x"})"), HasSubstr("max or min has no rule"));
+  EXPECT_EQ(Parsed(R"(@mesh, [], unreduced=max{"x"})"), "[] unreduced=max{x}");
+  EXPECT_EQ(Parsed(R"(@mesh, [], unreduced=min{"x"})"), "[] unreduced=min{x}");
+  EXPECT_EQ(Parsed(R"(@mesh, [], unreduced=sum{"x"})"), "[] unreduced={x}");
 }
 
 }  // namespace

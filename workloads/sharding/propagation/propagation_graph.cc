@@ -155,6 +155,7 @@ void PropagationGraph::AddRegionParameters(const Instruction* call, int32_t cont
     node.annotated = true;
     node.sharding.dims = sharding.dims;
     node.sharding.unreduced = sharding.unreduced;
+    node.sharding.reduction = sharding.reduction;
     node.sharding.replicated.insert(node.sharding.replicated.end(), sharding.replicated.begin(),
                                     sharding.replicated.end());
     for (const DimSharding& dim : sharding.dims) {

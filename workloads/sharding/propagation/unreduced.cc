@@ -45,60 +45,80 @@ bool AskedFor(const ShardedModule& sharded, const Instruction& op, const Axes& a
   });
 }
 
-bool Adds(const hlo::Computation& reducer) {
+// Whether a reducer makes a value of its parts.
+bool Combines(const hlo::Computation& reducer, Reduction reduction) {
   const Instruction* root = reducer.root();
-  return reducer.parameters().size() == 2 && root->opcode() == Opcode::kAdd &&
+  return reducer.parameters().size() == 2 && root->opcode() == OpcodeOf(reduction) &&
          root->operand(0) != root->operand(1) && root->operand(0)->opcode() == Opcode::kParameter &&
          root->operand(1)->opcode() == Opcode::kParameter;
 }
 
 // The axes over which all operands that are unreduced at all are; none if they differ or
 // if the op is not linear in them.
-Axes CommonAxes(const ShardedModule& sharded, const Instruction& op, std::vector<char>* partial) {
+Axes CommonAxes(const ShardedModule& sharded, const Instruction& op, std::vector<char>* partial,
+                Reduction* reduction) {
   Axes axes;
   partial->assign(op.operands().size(), 0);
   if (op.shape().IsTuple()) return {};
   for (size_t i = 0; i < op.operands().size(); ++i) {
     const Axes own = UnreducedOf(sharded, op.operand(i));
     if (own.empty()) continue;
-    if (!axes.empty() && own != axes) return {};
+    const Reduction by = sharded.shardings.at(op.operand(i)).leaves[0].reduction;
+    if (!axes.empty() && (own != axes || by != *reduction)) return {};
     axes = own;
+    *reduction = by;
     (*partial)[i] = 1;
   }
-  return axes.empty() || !IsLinear(op, *partial) ? Axes() : axes;
+  return axes.empty() || !PassesParts(op, *partial, *reduction) ? Axes() : axes;
 }
 
 }  // namespace
 
-bool IsLinear(const Instruction& op, const std::vector<char>& partial) {
+Opcode OpcodeOf(Reduction reduction) {
+  return reduction == Reduction::kMax   ? Opcode::kMaximum
+         : reduction == Reduction::kMin ? Opcode::kMinimum
+                                        : Opcode::kAdd;
+}
+
+Reduction ReductionOf(Opcode opcode) {
+  return opcode == Opcode::kMaximum   ? Reduction::kMax
+         : opcode == Opcode::kMinimum ? Reduction::kMin
+                                      : Reduction::kSum;
+}
+
+bool PassesParts(const Instruction& op, const std::vector<char>& partial,
+                 Reduction reduction) {
   const auto count = std::ranges::count(partial, 1);
   if (count == 0 || op.shape().IsTuple() || op.shape().element_type == PrimitiveType::kPred) {
     return false;
   }
   const bool only_first = count == 1 && partial[0];
+  const bool sums = reduction == Reduction::kSum;
   switch (op.opcode()) {
     case Opcode::kAdd:
     case Opcode::kSubtract:
+      return sums && count == static_cast<int64_t>(partial.size());
     case Opcode::kConcatenate:
       return count == static_cast<int64_t>(partial.size());
+    case Opcode::kNegate:
+      return sums;
     case Opcode::kBroadcast:
     case Opcode::kCopy:
-    case Opcode::kNegate:
     case Opcode::kReshape:
     case Opcode::kReverse:
     case Opcode::kSlice:
     case Opcode::kTranspose:
       return true;
     case Opcode::kConvert:
-      return hlo::IsFloating(op.shape().element_type) ==
-             hlo::IsFloating(op.operand(0)->shape().element_type);
+      return sums && hlo::IsFloating(op.shape().element_type) ==
+                         hlo::IsFloating(op.operand(0)->shape().element_type);
     case Opcode::kCustomCall:
       return op.attrs().custom_call_target() == kRollTarget;
     case Opcode::kMultiply:
     case Opcode::kDot:
-      return count == 1;
+      return sums && count == 1;
     case Opcode::kDivide:
-      return only_first && hlo::IsFloating(op.shape().element_type);
+      return sums && only_first && hlo::IsFloating(op.shape().element_type);
     case Opcode::kDynamicSlice:
     case Opcode::kGather:
       return only_first;
@@ -107,9 +127,11 @@ bool IsLinear(const Instruction& op, const std::vector<char>& partial) {
     case Opcode::kSelect:
       return count == 2 && !partial[0];
     case Opcode::kPad:
-      return only_first && hlo::IsZero(*op.operand(1));
+      return only_first && (!sums || hlo::IsZero(*op.operand(1)));
     case Opcode::kReduce:
-      return only_first && partial.size() == 2 && hlo::IsZero(*op.operand(1)) && Adds(*op.called()[0]);
+      // What a sum begins with would count once for each part.
+      return only_first && partial.size() == 2 && (!sums || hlo::IsZero(*op.operand(1))) &&
+             Combines(*op.called()[0], reduction);
     default:
       return false;
   }
@@ -117,9 +139,10 @@ bool IsLinear(const Instruction& op, const std::vector<char>& partial) {
 
 std::vector<char> PartialOperands(const ShardedModule& sharded, const Instruction& op) {
   std::vector<char> partial;
-  const Axes axes = CommonAxes(sharded, op, &partial);
+  Reduction reduction = Reduction::kSum;
+  const Axes axes = CommonAxes(sharded, op, &partial, &reduction);
   if (axes.empty() || axes != UnreducedOf(sharded, &op)) return {};
-  return partial;
+  return sharded.shardings.at(&op).leaves[0].reduction == reduction ? partial : std::vector<char>();
 }
 
 void CarryUnreduced(PropagationGraph& graph) {
@@ -128,14 +151,17 @@ void CarryUnreduced(PropagationGraph& graph) {
     for (const Op& op : graph.ops) {
       if (op.kind != OpKind::kLoopCarry) continue;
       Sharding& carry = graph.nodes[op.tensors.back().node].sharding;
-      const Axes axes = Sorted(graph.nodes[op.tensors[0].node].sharding.unreduced);
+      const Sharding& first = graph.nodes[op.tensors[0].node].sharding;
+      const Axes axes = Sorted(first.unreduced);
       bool agreed = !axes.empty() && carry.unreduced.empty();
       for (int32_t i = 0; i < op.num_operands; ++i) {
-        agreed &= Sorted(graph.nodes[op.tensors[i].node].sharding.unreduced) == axes;
+        const Sharding& operand = graph.nodes[op.tensors[i].node].sharding;
+        agreed &= Sorted(operand.unreduced) == axes && operand.reduction == first.reduction;
       }
       for (const DimSharding& dim : carry.dims) agreed &= !Overlap(dim.axes, axes);
       if (!agreed) continue;
       carry.unreduced = axes;
+      carry.reduction = first.reduction;
       again = true;
     }
   }
@@ -151,7 +177,8 @@ void PassUnreduced(ShardedModule& sharded) {
     for (const Instruction* op : order) {
       if (sharded.constraints.contains(op) || op->IsRoot() || op->shape().IsTuple()) continue;
       std::vector<char> partial;
-      const Axes axes = CommonAxes(sharded, *op, &partial);
+      Reduction reduction = Reduction::kSum;
+      const Axes axes = CommonAxes(sharded, *op, &partial, &reduction);
       Sharding& sharding = sharded.shardings[op].leaves[0];
       if (axes.empty() || !sharding.unreduced.empty()) continue;
       if (Rounds(*op) && !AskedFor(sharded, *op, axes)) continue;
@@ -160,6 +187,7 @@ void PassUnreduced(ShardedModule& sharded) {
         continue;
       }
       sharding.unreduced = axes;
+      sharding.reduction = reduction;
       passing.push_back(op);
       passes.insert(op);
     }
@@ -170,7 +198,10 @@ void PassUnreduced(ShardedModule& sharded) {
           std::all_of((*op)->users().begin(), (*op)->users().end(), [&](const Instruction* user) {
             return sharded.constraints.contains(user) || !PartialOperands(sharded, *user).empty();
           });
-      if (!kept) sharded.shardings[*op].leaves[0].unreduced.clear();
+      if (kept) continue;
+      Sharding& sharding = sharded.shardings[*op].leaves[0];
+      sharding.unreduced.clear();
+      sharding.reduction = Reduction::kSum;
     }
   }
 }

@@ -92,7 +92,8 @@ absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& p
     ASSIGN_OR_RETURN(translated, AxesInMesh(own, mesh));
   }
   if (proto.unreduced_axes_size() > 0 && proto.reduction_op() != 0) {
-    return NoRule("a value left unreduced under max or min has no rule");
+    return NoRule(fmt::format("a value left unreduced under reduction {} has no rule",
+                              proto.reduction_op()));
   }
   ASSIGN_OR_RETURN(decoded.manual, AxesOfProto(proto.manual_axes(), own, translated));
   ASSIGN_OR_RETURN(decoded.sharding.replicated,
@@ -112,10 +113,24 @@ absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& p
   return decoded;
 }
 
+// Returns what Shardy writes beside an unreduced sharding of the older form. Error: another word.
+absl::StatusOr<Reduction> ReductionBeside(const OpSharding& proto) {
+  for (const auto& metadata : proto.metadata()) {
+    if (metadata.op_type() != "sdy::reduction_op") continue;
+    if (metadata.op_name() == "MAX") return Reduction::kMax;
+    if (metadata.op_name() == "MIN") return Reduction::kMin;
+    if (metadata.op_name() != "SUM") {
+      return NoRule(fmt::format("a value left unreduced under {} has no rule", metadata.op_name()));
+    }
+  }
+  return Reduction::kSum;
+}
+
 absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank, const Mesh& mesh) {
   if (proto.has_named_sharding()) return DecodeNamed(proto.named_sharding(), rank, mesh);
   DecodedSharding decoded;
   decoded.sharding = Replicated(rank);
+  ASSIGN_OR_RETURN(decoded.sharding.reduction, ReductionBeside(proto));
   switch (proto.type()) {
     case OpSharding::REPLICATED:
       return decoded;

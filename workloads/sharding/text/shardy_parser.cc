@@ -240,9 +240,12 @@ absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
       RETURN_IF_ERROR(AxisList(parser, scope, &sharding.replicated, nullptr));
     } else if (parser.Accept("unreduced")) {
       RETURN_IF_ERROR(parser.Expect("="));
-      parser.Accept("sum");
-      if (parser.Accept("max") || parser.Accept("min")) {
-        return NoRule("a value left unreduced under max or min has no rule");
+      if (parser.Accept("max")) {
+        sharding.reduction = Reduction::kMax;
+      } else if (parser.Accept("min")) {
+        sharding.reduction = Reduction::kMin;
+      } else {
+        parser.Accept("sum");
       }
       RETURN_IF_ERROR(AxisList(parser, scope, &sharding.unreduced, nullptr));
     } else {

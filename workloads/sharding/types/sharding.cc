@@ -35,7 +35,7 @@ bool SamePlacement(const Sharding& a, const Sharding& b) {
   Axes left = Joined(a.unreduced), right = Joined(b.unreduced);
   std::ranges::sort(left);
   std::ranges::sort(right);
-  return left == right;
+  return left == right && (left.empty() || a.reduction == b.reduction);
 }
 
 std::string ToString(const Mesh& mesh) {
@@ -64,7 +64,9 @@ std::string ToString(const Sharding& sharding, const Mesh& mesh) {
     text += fmt::format(" replicated={{{}}}", ToString(sharding.replicated, mesh));
   }
   if (!sharding.unreduced.empty()) {
-    text += fmt::format(" unreduced={{{}}}", ToString(sharding.unreduced, mesh));
+    constexpr std::string_view kNames[] = {"", "max", "min"};
+    text += fmt::format(" unreduced={}{{{}}}", kNames[static_cast<size_t>(sharding.reduction)],
+                        ToString(sharding.unreduced, mesh));
   }
   return text;
 }

@@ -47,10 +47,14 @@ struct DimSharding {
   bool operator==(const DimSharding&) const = default;
 };
 
+// The operation that makes an unreduced value of its parts.
+enum class Reduction : uint8_t { kSum, kMax, kMin };
+
 struct Sharding {
   std::vector<DimSharding> dims;    // one per array dimension
   std::vector<AxisRef> replicated;  // pinned: propagation must not use them
-  std::vector<AxisRef> unreduced;   // partial sums over these axes
+  std::vector<AxisRef> unreduced;   // parts over these axes, partial sums by default
+  Reduction reduction = Reduction::kSum;  // of the parts
   bool operator==(const Sharding&) const = default;
 
   int64_t Shards(int64_t dim) const;  // product of the dimension's axes
@@ -78,7 +82,7 @@ bool FullyClosed(const Sharding& sharding);
 bool SamePlacement(const Sharding& a, const Sharding& b);
 
 std::string ToString(const Mesh& mesh);                            // mesh['X'=2,'Y'=4]
-std::string ToString(const Sharding& sharding, const Mesh& mesh);  // [{X}, {Y,?}] unreduced={Z}
+std::string ToString(const Sharding& sharding, const Mesh& mesh);  // [{X}, {Y,?}] unreduced=max{Z}
 // Shape of one device's shard: every sharded dimension divided, rounded up.
 hlo::Shape ShardShape(const hlo::Shape& shape, const Sharding& sharding);
 
