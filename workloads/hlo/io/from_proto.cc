@@ -46,6 +46,7 @@ class Builder {
     RETURN_IF_ERROR(SetEntry());
     RETURN_IF_ERROR(SetSchedules());
     JoinLateOperands(*module_);
+    ReadOperandsThemselves(*module_);
     RETURN_IF_ERROR(Verify(*module_));
     return std::move(module_);
   }

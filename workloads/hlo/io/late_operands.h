@@ -1,4 +1,4 @@
-// Asynchronous calls that get their operands after they have begun.
+// Asynchronous starts whose operands are given later, or read through their tuples.
 #ifndef TPUSIM_WORKLOADS_HLO_IO_LATE_OPERANDS_H_
 #define TPUSIM_WORKLOADS_HLO_IO_LATE_OPERANDS_H_
 
@@ -8,11 +8,15 @@ namespace tpusim::hlo {
 
 // Begins asynchronous calls where their operands are known.
 //
-// Since libtpu 0.0.50 a call on SparseCores is a `custom-call-start` without operands, which makes
-// a core ready, a `custom-call-update` with the operands, and a `custom-call-done`. The update
-// becomes the start, in its place of the order, of the computation that the first one calls; the
-// state that passes from one to the next goes. Calls of another form stay as they are.
+// Since libtpu 0.0.46 a call on SparseCores is a `call-start` or `custom-call-start` without
+// operands, which makes a core ready, an update with the operands, and a done. The update becomes
+// the start, in its place of the order, of the computation that the first one calls; the state that
+// passes from one to the next goes. Calls of another form stay as they are.
 void JoinLateOperands(Module& module);
+
+// Has instructions that read an operand of an asynchronous start through its tuple read the operand
+// itself. A start has one user then, its done.
+void ReadOperandsThemselves(Module& module);
 
 }  // namespace tpusim::hlo
 

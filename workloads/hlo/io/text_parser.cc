@@ -46,6 +46,7 @@ class TextParser {
       for (Computation* c : ControlComputations(module)) c->set_schedule(c->instructions());
     }
     JoinLateOperands(module);
+    ReadOperandsThemselves(module);
     RETURN_IF_ERROR(Verify(module));
     return std::move(parsed_);
   }
