@@ -9,6 +9,49 @@
 
 namespace tpusim::flow {
 
+namespace {
+
+// The most numbers of which the smallest is found without a heap.
+constexpr size_t kFew = 32;
+
+}  // namespace
+
+void MaxMinSolver::Smallest::Order() {
+  is_heap_ = entries_.size() > kFew;
+  if (is_heap_) {
+    std::make_heap(entries_.begin(), entries_.end(), std::greater<>());
+    at_ = 0;
+  } else {
+    Look();
+  }
+}
+
+void MaxMinSolver::Smallest::Look() {
+  at_ = static_cast<size_t>(std::min_element(entries_.begin(), entries_.end()) - entries_.begin());
+}
+
+void MaxMinSolver::Smallest::Pop() {
+  if (is_heap_) {
+    std::pop_heap(entries_.begin(), entries_.end(), std::greater<>());
+    entries_.pop_back();
+  } else {
+    entries_[at_] = entries_.back();
+    entries_.pop_back();
+    Look();
+  }
+}
+
+void MaxMinSolver::Smallest::Raise(double number) {
+  if (is_heap_) {
+    std::pop_heap(entries_.begin(), entries_.end(), std::greater<>());
+    entries_.back().first = number;
+    std::push_heap(entries_.begin(), entries_.end(), std::greater<>());
+  } else {
+    entries_[at_].first = number;
+    Look();
+  }
+}
+
 double MaxMinSolver::Level(Server& server) {
   // Subtracting a large weight leaves its rounding error in what is left of the
   // sum; once little is left, sum the remaining weights afresh.
@@ -37,7 +80,6 @@ void MaxMinSolver::Freeze(const MaxMinProblem& problem, uint32_t flow, double ra
 void MaxMinSolver::Solve(const MaxMinProblem& problem, std::span<double> rates) {
   const uint32_t flows = static_cast<uint32_t>(problem.cap.size());
   const uint32_t resources = static_cast<uint32_t>(problem.capacity.size());
-  constexpr std::greater<std::pair<double, uint32_t>> kSmallestFirst;
 
   // Who uses what: uses by flow, turned into users by resource.
   servers_.assign(resources, Server());
@@ -61,52 +103,47 @@ void MaxMinSolver::Solve(const MaxMinProblem& problem, std::span<double> rates) 
   }
 
   frozen_.assign(flows, 0);
-  cap_heap_.clear();
+  caps_.Clear();
   for (uint32_t f = 0; f < flows; ++f) {
-    if (std::isfinite(problem.cap[f])) cap_heap_.push_back({problem.cap[f], f});
+    if (std::isfinite(problem.cap[f])) caps_.Add(problem.cap[f], f);
   }
-  std::make_heap(cap_heap_.begin(), cap_heap_.end(), kSmallestFirst);
-  level_heap_.clear();
+  caps_.Order();
+  levels_.Clear();
   for (uint32_t r = 0; r < resources; ++r) {
-    if (servers_[r].rising > 0) level_heap_.push_back({Level(servers_[r]), r});
+    if (servers_[r].rising > 0) levels_.Add(Level(servers_[r]), r);
   }
-  std::make_heap(level_heap_.begin(), level_heap_.end(), kSmallestFirst);
+  levels_.Order();
 
   double water = 0;  // the level reached; never falls
   uint32_t left = flows;
   while (left > 0) {
-    // The next server to be full. A server's level only rises when others
-    // freeze below it, so a heap of possibly outdated levels is a lower bound.
-    while (!level_heap_.empty()) {
-      const auto [stored, r] = level_heap_.front();
-      const double fresh = servers_[r].rising > 0 ? Level(servers_[r]) : -1;
-      if (servers_[r].rising > 0 && fresh <= stored * (1 + kRateTolerance)) break;
-      std::pop_heap(level_heap_.begin(), level_heap_.end(), kSmallestFirst);
+    // The next server to be full. A server's level only rises when others freeze below it, so the
+    // smallest of possibly outdated levels is a lower bound.
+    while (!levels_.empty()) {
+      const auto [stored, r] = levels_.front();
       if (servers_[r].rising == 0) {
-        level_heap_.pop_back();
-      } else {
-        level_heap_.back() = {fresh, r};
-        std::push_heap(level_heap_.begin(), level_heap_.end(), kSmallestFirst);
+        levels_.Pop();
+        continue;
       }
+      const double fresh = Level(servers_[r]);
+      if (fresh <= stored * (1 + kRateTolerance)) break;
+      levels_.Raise(fresh);
     }
-    while (!cap_heap_.empty() && frozen_[cap_heap_.front().second]) {
-      std::pop_heap(cap_heap_.begin(), cap_heap_.end(), kSmallestFirst);
-      cap_heap_.pop_back();
-    }
-    TPUSIM_CHECK(!level_heap_.empty() || !cap_heap_.empty(), "a flow without cap and without use");
+    while (!caps_.empty() && frozen_[caps_.front().second]) caps_.Pop();
+    TPUSIM_CHECK(!levels_.empty() || !caps_.empty(), "a flow without cap and without use");
 
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const double full = level_heap_.empty() ? kInfinity : level_heap_.front().first;
-    const double cap = cap_heap_.empty() ? kInfinity : cap_heap_.front().first;
+    const double full = levels_.empty() ? kInfinity : levels_.front().first;
+    const double cap = caps_.empty() ? kInfinity : caps_.front().first;
     if (cap <= std::max(full, water) * (1 + kRateTolerance)) {
       // In a near tie the cap wins: its value is exact, a quotient is not.
-      Freeze(problem, cap_heap_.front().second, cap, rates);
+      Freeze(problem, caps_.front().second, cap, rates);
       --left;
       water = std::max(water, cap);
       continue;
     }
     if (full > water * (1 + kRateTolerance)) water = full;
-    const Server& server = servers_[level_heap_.front().second];
+    const Server& server = servers_[levels_.front().second];
     for (uint32_t u = server.user_begin; u < server.user_end; ++u) {
       if (frozen_[users_[u].flow]) continue;
       Freeze(problem, users_[u].flow, water, rates);

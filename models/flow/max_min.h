@@ -64,6 +64,29 @@ class MaxMinSolver {
     double weight = 0;
   };
 
+  // Finds the smallest of numbers that only grow or go: of a few by looking at all of them, of many
+  // in a heap. Equal numbers come in the order of what they belong to.
+  class Smallest {
+   public:
+    using Entry = std::pair<double, uint32_t>;  // the number, and what it belongs to
+
+    void Clear() { entries_.clear(); }
+    void Add(double number, uint32_t of) { entries_.emplace_back(number, of); }
+    // Call it after the last Add.
+    void Order();
+    bool empty() const { return entries_.empty(); }
+    const Entry& front() const { return entries_[at_]; }
+    void Pop();
+    void Raise(double number);  // of the front
+
+   private:
+    void Look();
+
+    std::vector<Entry> entries_;
+    bool is_heap_ = false;
+    size_t at_ = 0;  // the smallest
+  };
+
   // The level at which the server would be full if only its rising flows rose.
   double Level(Server& server);
   void Freeze(const MaxMinProblem& problem, uint32_t flow, double rate, std::span<double> rates);
@@ -71,8 +94,8 @@ class MaxMinSolver {
   std::vector<Server> servers_;
   std::vector<User> users_;
   std::vector<uint8_t> frozen_;
-  std::vector<std::pair<double, uint32_t>> level_heap_;  // smallest level first; may be stale
-  std::vector<std::pair<double, uint32_t>> cap_heap_;
+  Smallest levels_;  // of servers; may be stale
+  Smallest caps_;    // of flows
 };
 
 }  // namespace tpusim::flow

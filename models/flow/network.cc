@@ -359,14 +359,21 @@ const Network::Load& Network::LoadBeside(uint32_t resource) {
   return known.load;
 }
 
-bool Network::HasBottleneck(const Flow& flow, double rate) {
+bool Network::HasBottleneck(Flow& flow, double rate) {
   if (rate >= flow.limit * (1 - kBalance)) return true;
-  for (const FlowUse& use : flow.uses) {
+  const auto is_bottleneck = [&](const FlowUse& use) {
     const Resource& resource = resources_[use.resource];
-    if (!resource.binding) continue;
+    if (!resource.binding) return false;
     const Load& load =
         resource.in_system ? component_loads_[resource.local] : LoadBeside(use.resource);
-    if (load.full && rate >= load.fastest * (1 - kBalance)) return true;
+    return load.full && rate >= load.fastest * (1 - kBalance);
+  };
+  // Mostly what it was.
+  if (flow.bottleneck < flow.uses.size() && is_bottleneck(flow.uses[flow.bottleneck])) return true;
+  for (uint32_t u = 0; u < flow.uses.size(); ++u) {
+    if (!is_bottleneck(flow.uses[u])) continue;
+    flow.bottleneck = u;
+    return true;
   }
   return false;
 }
@@ -397,7 +404,7 @@ bool Network::SystemHolds() {
     for (const User& user : resource.users) AddToSystem(user.flow);
   };
   for (size_t i = 0; i < solved; ++i) {
-    const Flow& flow = flows_[component_[i]];
+    Flow& flow = flows_[component_[i]];
     if (HasBottleneck(flow, component_rates_[i])) continue;
     for (const FlowUse& use : flow.uses) {
       if (resources_[use.resource].binding) add_others(resources_[use.resource]);
@@ -412,10 +419,14 @@ bool Network::SystemHolds() {
   }
   if (component_.size() > solved) return false;
   candidates_.clear();
+  ++checks_;
   for (const uint32_t r : component_resources_) {
     for (const User& user : resources_[r].users) {
-      const Flow& other = flows_[user.flow];
-      if (other.visited == epoch_ || HasBottleneck(other, other.rate)) continue;
+      Flow& other = flows_[user.flow];
+      if (other.visited == epoch_ || std::exchange(other.checked, checks_) == checks_ ||
+          HasBottleneck(other, other.rate)) {
+        continue;
+      }
       candidates_.push_back(user.flow);
     }
   }

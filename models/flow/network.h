@@ -196,7 +196,9 @@ class Network {
     uint32_t version = 0;  // of `finish`; older heap entries are dead
     uint32_t generation = 0;
     uint64_t visited = 0;  // epoch
+    uint64_t checked = 0;  // number of the check among those that stay as they are
     uint32_t local = 0;    // index in the system being solved
+    uint32_t bottleneck = 0;  // the use that was one when it was last looked for
     bool active = false;
     bool limited_by_timed = false;  // since `settled`
     double remaining = 0;           // bytes, at `settled`
@@ -260,7 +262,7 @@ class Network {
   void AddToSystem(uint32_t slot);
   void SolveSystem();
   bool SystemHolds();
-  bool HasBottleneck(const Flow& flow, double rate);
+  bool HasBottleneck(Flow& flow, double rate);
   // Returns whether a resource of TimeLimits limits the flow at this rate, as just solved.
   bool LimitedByTimed(const Flow& flow, double rate) const;
   double NewRate(const Flow& flow) const {
@@ -303,6 +305,7 @@ class Network {
   size_t active_ = 0;
   uint64_t sequence_ = 0;
   uint64_t epoch_ = 0;
+  uint64_t checks_ = 0;
   RateObserver observer_;
   NetworkStatistics statistics_;
 

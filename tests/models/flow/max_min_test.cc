@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/models/flow/no_limit.h"
@@ -139,6 +141,41 @@ TEST(MaxMin, EqualStructureGivesIdenticalRates) {
   const std::vector<double> rates = Rates(std::vector<double>(64, 45e9), flows);
   EXPECT_THAT(rates, ::testing::Each(rates[0]));
   EXPECT_NEAR(rates[0], 45e9, 1e-3);
+}
+
+// A few servers are searched in another way than many: neither changes a rate.
+TEST(MaxMin, CopiesSideBySideHaveTheRatesOfOne) {
+  std::mt19937 random(5);
+  const auto number = [&](uint32_t low, uint32_t high) {
+    return low + static_cast<uint32_t>(random()) % (high - low + 1);
+  };
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t servers = number(1, 6), flows = number(1, 8);
+    std::vector<double> capacity;
+    for (uint32_t r = 0; r < servers; ++r) capacity.push_back(number(0, 20) * 1.1e9);
+    std::vector<FlowRow> one;
+    for (uint32_t f = 0; f < flows; ++f) {
+      FlowRow& row = one.emplace_back(FlowRow{number(0, 2) == 0 ? number(1, 9) * 0.7e9 : kInf, {}});
+      for (uint32_t r = 0; r < servers; ++r) {
+        if (number(0, 1) == 0) row.uses.push_back({r, number(1, 3) / 3.0});
+      }
+      if (row.uses.empty()) row.uses.push_back({number(0, servers - 1), 1});
+    }
+    constexpr uint32_t kCopies = 40;
+    std::vector<double> capacities;
+    std::vector<FlowRow> many;
+    for (uint32_t copy = 0; copy < kCopies; ++copy) {
+      capacities.insert(capacities.end(), capacity.begin(), capacity.end());
+      for (FlowRow row : one) {
+        for (MaxMinUse& use : row.uses) use.resource += copy * servers;
+        many.push_back(std::move(row));
+      }
+    }
+    const std::vector<double> alone = Rates(capacity, one), beside = Rates(capacities, many);
+    for (size_t f = 0; f < many.size(); ++f) {
+      EXPECT_NEAR(beside[f], alone[f % flows], 1e-11 * alone[f % flows]) << "case " << i;
+    }
+  }
 }
 
 TEST(MaxMin, ASolverCanBeUsedAgain) {
