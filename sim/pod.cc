@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "models/isa/verify.h"
 #include "models/timing/collective_timing.h"
+#include "sim/symmetry/limiting_links.h"
 
 namespace tpusim::sim {
 
@@ -144,7 +145,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
     if (classes.links.class_of[l] < 0) continue;
     links_[l] = links_[classes.links.Representative(static_cast<int64_t>(l))];
   }
-  AddPaths(program);
+  AddPaths(program, !recorder.recorded_devices().empty());
   fabric_.SetFlightListener(flights);
   fluid_.SetSettleListener(flights);
   for (const int32_t d : classes.devices.first) {
@@ -160,16 +161,23 @@ Pod::~Pod() {
   DestroyBackwards(chips_);
 }
 
-void Pod::AddPaths(const isa::PodProgram& program) {
+void Pod::AddPaths(const isa::PodProgram& program, bool shows_links) {
   // Links are numbered as their classes.
-  for (const int64_t first : classes_.links.first) fabric_.links(*links_[first]);
+  std::vector<double> rates;
+  for (const int64_t first : classes_.links.first) {
+    fabric_.links(*links_[first]);
+    rates.push_back(fluid_.network().Capacity(links_[first]->resource()));
+  }
+  // What is shown of links is what goes over each of them.
+  const std::vector<bool> limiting = shows_links ? std::vector<bool>(rates.size(), true)
+                                                 : LimitingLinks(classes_.loads, rates);
   for (size_t route = 0; route < program.routes.size(); ++route) {
     std::vector<ici::Path> paths;
     for (const RouteLoad& load : classes_.loads[route]) {
       ici::Path& path = paths.emplace_back();
       path.timed_by = load.timed_by;
       for (const RouteLoad::OnLinks& on : load.links) {
-        path.crossings.push_back({on.link_class, on.flows});
+        path.crossings.push_back({on.link_class, on.flows, limiting[on.link_class]});
       }
       for (const RouteLoad::Receiver& to : load.receivers) {
         path.receivers.push_back({to.receiver, to.share});

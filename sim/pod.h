@@ -120,7 +120,8 @@ class Pod : public sc_core::sc_module {
   void BuildEndpoints(const configs::Hosts& hosts);
   void WatchRates(Recorder& recorder);
 
-  void AddPaths(const isa::PodProgram& program);
+  // `shows_links`: the rates of links are recorded, also of those that limit nothing.
+  void AddPaths(const isa::PodProgram& program, bool shows_links);
 
   // The member of `classes` that represents the link; null = no such link.
   ici::Link* LinkOf(int64_t chip, int direction) {

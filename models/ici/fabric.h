@@ -68,6 +68,9 @@ struct Path {
   struct LinkCrossing {
     int32_t link = 0;  // of Fabric::links
     int64_t flows = 1;
+    // False: another link of this way is at least as full whenever a transfer is on this one, so
+    // that it sets no rate.
+    bool limits = true;
   };
   std::vector<LinkCrossing> crossings;
   // A device whose memory the transfer is written to, and how many of such transfers reach each

@@ -138,6 +138,7 @@ void Router::Start(uint32_t slot) {
   for (const Path::LinkCrossing& crossing : path.crossings) {
     LinkInterface& link = fabric->LinkAt(crossing.link);
     link.Sent(rdma.bytes * crossing.flows);
+    if (!crossing.limits) continue;
     uses_.push_back({link.resource(), static_cast<double>(crossing.flows)});
   }
   FlightListener* const flights = fabric->flights();
