@@ -33,6 +33,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the lines of a table, whose columns are as wide as what they hold."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
 def shares(parts: Sequence[float]) -> list[str]:
     """Parts of a whole as "12.3%", which add up to 100 %: rounded by largest remainders."""
     whole = sum(parts)

@@ -93,9 +93,8 @@ class Sweep:
     def __str__(self) -> str:
         knobs = list(self.variants[0].values)
         head = [*knobs, "verdict", "HBM", "step", "tokens/s/device"]
-        rows = [head, *([*_texts(v.values.values()), *_figures(v)] for v in self.variants)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        rows = ([*_texts(v.values.values()), *_figures(v)] for v in self.variants)
+        lines = quantities.columns([head, *rows])
         for variant in self.variants:
             if variant.why:
                 lines.append(f"{', '.join(_texts(variant.values.values()))}: {variant.why}")

@@ -9,12 +9,9 @@ worth. Parameters that the profile does not determine are named, with the reason
 
 import argparse
 import json
-import signal
-import sys
 from collections.abc import Sequence
 
-from tpusim import arguments as checks
-from tpusim import files
+from tpusim import commands, files
 from tpusim.calibrate.driver import calibrate
 from tpusim.errors import Error
 
@@ -22,11 +19,7 @@ _SHOWN = 15
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tpusim calibrate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("calibrate", __doc__, _SHOWN)
     parser.add_argument("workload", metavar="WORKLOAD.pb")
     parser.add_argument(
         "--xplane",
@@ -39,11 +32,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", metavar="CHIP.json", help="write a chip file")
     parser.add_argument("--name", default="", help="what the chip is called in it")
-    parser.add_argument("--workers", type=checks.count, metavar="N", help="default: the processors")
-    parser.add_argument(
-        "--top", type=checks.count, default=_SHOWN, metavar="N", help="rows to print"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--option",
         action="append",
@@ -66,11 +54,10 @@ def _run(given: argparse.Namespace) -> int:
     )
     words = [f"--config={found.config}", f"--xplane={given.xplane}"]
     words += [f"--option={option}" for option in given.option]
-    print(
+    commands.show(
         found.to_json(["tpusim", "calibrate", *words, given.workload])
         if given.json
-        else found.text(given.top),
-        flush=True,
+        else found.text(given.top)
     )
     if not found.determined:
         raise Error(f"{given.xplane}: the profile determines none of the parameters")
@@ -78,17 +65,11 @@ def _run(given: argparse.Namespace) -> int:
         found.write_chip(given.output, given.name)
         if not given.json:
             use = json.dumps({"chip": given.output, "slice": found.slice_name})
-            print(f"\nto use it, as --config: {use}")
+            commands.show(f"\nto use it, as --config: {use}")
     return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     given = _parser().parse_args(argv)
-    try:
-        return _run(given)
-    except Error as error:
-        print(f"tpusim: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    return commands.code_of(lambda: _run(given))

@@ -11,13 +11,10 @@ Results go to stdout, progress to stderr. Exit code 1: nothing was simulated.
 import argparse
 import fnmatch
 import os
-import shutil
-import signal
-import sys
 from collections.abc import Sequence
 
 from tpusim import arguments as checks
-from tpusim import files, slices
+from tpusim import commands, files, slices
 from tpusim.cpu_devices import MOST_FORCED_DEVICES, force_cpu_devices
 from tpusim.errors import Error
 from tpusim.flags.driver import flags
@@ -41,11 +38,7 @@ def _options(text: str) -> list[dict[str, str]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tpusim flags",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("flags", __doc__, _SHOWN)
     parser.add_argument("program", metavar="FILE.py:FUNCTION", nargs="?", default="")
     parser.add_argument("--config", default="", metavar="SLICE", help="for example v6e-4x2")
     parser.add_argument(
@@ -69,13 +62,8 @@ def _parser() -> argparse.ArgumentParser:
         help="of every compilation; may be repeated",
     )
     parser.add_argument("--alone", action="store_true", help="do not try settings together")
-    parser.add_argument("--workers", type=checks.count, metavar="N", help="default: the processors")
     parser.add_argument("--cache", metavar="FOLDER", help="for compiled modules")
     parser.add_argument("--list", action="store_true", help="print the table, compile nothing")
-    parser.add_argument(
-        "--top", type=checks.count, default=_SHOWN, metavar="N", help="rows to print"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser
@@ -128,7 +116,11 @@ def _run(given: argparse.Namespace) -> int:
         files.check_target(given.output, "--output")
     force_cpu_devices(min(slices.devices_of(given.config) or 8, MOST_FORCED_DEVICES))
     build = FromFile(file, name)
-    if not callable(build.function()):
+    try:
+        is_function = callable(build.function())
+    except AttributeError as error:
+        raise Error(str(error)) from None
+    if not is_function:
         raise Error(f"{file}: {name} is no function")
     found = flags(
         build,
@@ -145,8 +137,7 @@ def _run(given: argparse.Namespace) -> int:
     text = found.to_json(_command_line(given))
     if given.output is not None:
         files.write_atomically(given.output, text.encode())
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print(text if given.json else found.text(given.top, width), flush=True)
+    commands.show(text if given.json else found.text(given.top, commands.width()))
     if all(entry.step_time_ns is None for entry in (found.default, *found)):
         raise Error("nothing could be simulated")
     return 0
@@ -158,10 +149,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.list:
         print(table())
         return 0
-    try:
-        return _run(given)
-    except (Error, AttributeError) as error:
-        print(f"tpusim: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    return commands.code_of(lambda: _run(given))

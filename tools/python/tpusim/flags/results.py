@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import optional, quantities
@@ -104,9 +104,6 @@ class FlagResults(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
-
     @property
     def best(self) -> Entry:
         """The shortest step, be it that of the default; tpusim.Error if nothing was simulated."""
@@ -143,11 +140,7 @@ class FlagResults(Sequence[Entry]):
         rows = [head, _cells("", self.default)]
         rows += [_cells(str(number), entry) for number, entry in enumerate(shown, 1)]
         rows += [_cells("-", entry) for entry in failed]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines = quantities.columns(rows)
         if len(changed) > len(shown):
             lines.append(f"{len(changed) - len(shown)} more are not shown")
         if same:

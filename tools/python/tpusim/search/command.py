@@ -15,7 +15,6 @@ to stderr. Exit code 1: nothing was simulated; 130: interrupted, with what is fi
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import types
@@ -23,10 +22,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from tpusim import files
-from tpusim.arguments import wrong
+from tpusim import commands, files
+from tpusim.arguments import count, wrong
 from tpusim.errors import ArgumentTypeError, Error
-from tpusim.files import write_atomically
 from tpusim.search import page
 from tpusim.search.driver import search
 from tpusim.search.objective import NAMES
@@ -38,24 +36,8 @@ _NAMES = ("configs", "objective", "maximize", "tokens", "where", "options")
 _SHOWN = 20
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _least_one(text: str) -> int:
-    if _count(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 1")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tpusim search",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("search", __doc__, _SHOWN)
     parser.add_argument("file", metavar="SPACE.py")
     parser.add_argument(
         "--config", action="append", default=[], metavar="SLICE", help="may be repeated"
@@ -67,23 +49,14 @@ def _parser() -> argparse.ArgumentParser:
         help="those of build (default), or those that tpusim shard finds",
     )
     parser.add_argument("--store", metavar="FILE.sqlite", help="keep results, continue from there")
-    parser.add_argument("--workers", type=_least_one, metavar="N", help="default: the processors")
     parser.add_argument("--all", action="store_true", help="simulate also what cannot be the best")
     parser.add_argument(
-        "--top",
-        type=_count,
-        default=_SHOWN,
-        metavar="N",
-        help="rows to print; default: %(default)s",
-    )
-    parser.add_argument(
         "--exact",
-        type=_least_one,
+        type=count,
         default=1,
         metavar="N",
         help="so many of the best are the same with pruning as without; default: %(default)s",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON of all candidates")
     parser.add_argument(
         "--html", metavar="FILE.html", help="write a page to be opened in a browser"
@@ -155,24 +128,15 @@ def _name_in(module: types.ModuleType, function: Any) -> str:
     raise Error(f"{module.__file__}: objective: {function!r} has no name there; give it one")
 
 
-def _say(line: str) -> None:
-    print(f"tpusim: {' '.join(line.split())}", file=sys.stderr)
-
-
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
     """A line for what a store has lost; other warnings as Python shows them."""
     if issubclass(category, StoreWarning):
-        _say(f"warning: {message}")
+        commands.say(f"warning: {message}")
     else:
         _python_shows(message, category, *place)
 
 
 _python_shows = warnings.showwarning
-
-
-def _width() -> int | None:
-    """Returns the columns of a terminal; None for a pipe or a file, whose lines are not cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _named(function: FromFile, name: str) -> FromFile:
@@ -185,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = _parser().parse_args(argv)
     with warnings.catch_warnings(), _leaving_on(signal.SIGTERM):
         warnings.showwarning = _show_warning
-        return _run(flags)
+        return commands.code_of(lambda: _run(flags))
 
 
 def _run(flags: argparse.Namespace) -> int:
@@ -205,34 +169,16 @@ def _run(flags: argparse.Namespace) -> int:
         )
     except SearchInterruptedError as interrupt:
         results, code = interrupt.results, 128 + signal.SIGINT
-    except Error as error:
-        _say(f"error: {error}")
-        return 1
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    try:
-        if flags.output is not None:
-            write_atomically(flags.output, results.to_json(_command_line(flags)).encode())
-        if flags.html is not None:
-            page.save(results, flags.html)
-    except Error as error:
-        _say(f"error: {error}")
-        return 1
-    try:
-        if flags.json:
-            print(results.to_json(_command_line(flags)), flush=True)
-        else:
-            print(results.text(flags.top, _width()), flush=True)
-    except BrokenPipeError:
-        # Nobody reads it any more; nor may the interpreter try at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    except OSError as error:
-        _say(f"error: cannot write to stdout: {error.strerror}")
-        return 1
+    if flags.output is not None:
+        files.write_atomically(flags.output, results.to_json(_command_line(flags)).encode())
+    if flags.html is not None:
+        page.save(results, flags.html)
+    if flags.json:
+        commands.show(results.to_json(_command_line(flags)))
+    else:
+        commands.show(results.text(flags.top, commands.width()))
     if code == 0 and "simulated" not in results.counts():
-        _say("error: no candidate could be simulated")
-        return 1
+        raise Error("no candidate could be simulated")
     return code
 
 

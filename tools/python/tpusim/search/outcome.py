@@ -2,7 +2,7 @@
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tpusim.errors import Error
@@ -33,9 +33,6 @@ class Outcome(Sequence[Entry]):
 
     def __len__(self) -> int:
         return len(self.entries)
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
 
     @property
     def best(self) -> Entry:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import files, optional
-from tpusim.quantities import size
+from tpusim.quantities import columns, size
 from tpusim.search import page, plot
 from tpusim.search.outcome import Outcome
 from tpusim.search.ranking import Entry
@@ -72,13 +72,8 @@ class SearchResults(Outcome):
         Lines are cut at `width`, if one is given.
         """
         shown = self.entries[:top]
-        table = [self._head(), *(self._cells(entry) for entry in shown)]
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in table
-        ]
-        lines = [_cut(line, width) for line in lines]
+        table = columns([self._head(), *(self._cells(entry) for entry in shown)])
+        lines = [_cut(line, width) for line in table]
         counted = ", ".join(f"{count} {status}" for status, count in self.counts().items())
         more = f" ({len(self) - len(shown)} not shown)" if len(self) > len(shown) else ""
         return "\n".join([*lines, "", f"{len(self)} candidates: {counted}{more}"])
