@@ -82,6 +82,8 @@ class Body {
   PointCosts For(const Operation& loop, Scope* scope);
   PointCosts While(const Operation& loop, Scope* scope);
   PointCosts Repeated(const ForLoop& loop, const Numbers& trips, Scope* scope);
+  // Returns the price of a loop of which it is not known how often it runs.
+  PointCosts Unrepeated(const ForLoop& loop, Scope* scope);
   KnownValues EnterLoop(const ForLoop& loop, Scope* outer);
   PointCosts LeaveLoop(const Operation& loop, const PointCosts& once);
   PointCosts OnePass(const ForLoop& loop, Scope* inner);

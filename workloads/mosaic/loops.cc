@@ -120,16 +120,7 @@ PointCosts Body::For(const Operation& operation, Scope* scope) {
         // number: beyond any loop
         static_cast<int64_t>(std::clamp<double>(std::ceil(length / loop.step.low), 0, 1e15));
   }
-  const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
-  const Loop described{false, number, PlaceAround(operation), loop.at_most};
-  const KnownValues known = EnterLoop(loop, scope);
-  std::vector<int64_t> places(scope->points()->size());
-  std::iota(places.begin(), places.end(), 0);
-  Scope inner(scope, scope->points(), std::move(places));
-  for (const auto& [value, scalar] : known) inner.Define(value, scalar);
-  return LeaveLoop(operation, OnePass(loop, &inner)).Mapped([&](const Price& once) {
-    return once.InLoop(described);
-  });
+  return Unrepeated(loop, scope);
 }
 
 PointCosts Body::While(const Operation& operation, Scope* scope) {
@@ -149,8 +140,13 @@ PointCosts Body::While(const Operation& operation, Scope* scope) {
   // The condition may yield something else than the loop carries.
   const size_t carried = loop.formals.size();
   if (loop.first.size() != carried || loop.next.size() != carried) loop.formals.clear();
+  return Unrepeated(loop, scope);
+}
+
+PointCosts Body::Unrepeated(const ForLoop& loop, Scope* scope) {
+  const Operation& operation = *loop.operation;
   const int number = loops_.try_emplace(&operation, static_cast<int>(loops_.size())).first->second;
-  const Loop described{false, number, PlaceAround(operation), std::nullopt};
+  const Loop described{false, number, PlaceAround(operation), loop.at_most};
   const KnownValues known = EnterLoop(loop, scope);
   std::vector<int64_t> places(scope->points()->size());
   std::iota(places.begin(), places.end(), 0);
