@@ -33,6 +33,10 @@ inline constexpr Reason kInEverySlice{"join-slices.repeated", kChanged,
                                       "{subject} runs in every slice"};
 inline constexpr Reason kBetweenSlices{"join-slices.joined", kChanged,
                                        "{subject} goes between slices"};
+inline constexpr Reason kSkipsNotRead{
+    "translate-calls.skips-not-read", kAssumed,
+    "{subject} multiplies all blocks: its kernel skips those of groups without rows "
+    "(ITERATION_SKIPPER_MODE_GROUP_STARTS), but its operands are not those of a known product"};
 inline constexpr Reason kCallTranslated{"translate-calls.translated", kChanged,
                                         "{subject}: call of {target}"};
 

@@ -72,12 +72,18 @@ Instruction* RaggedProductOf(const Instruction& call) {
   return AddRaggedProduct(call, rows, matrices, sizes, /*sums_groups=*/false, summed);
 }
 
-// The other form that the compiler has for a ragged product: one for each group, of all rows, and a
-// mask of the rows that are its own, [groups, rows]. The compiler notes that the kernel skips blocks
-// in which a group has no rows; without that note it is a dense product. Null: it is something else.
-Instruction* MaskedProductOf(const Instruction& fusion) {
+// The compiler notes of a kernel that it skips blocks in which a group has no rows.
+bool SkipsBlocks(const Instruction& fusion) {
   constexpr std::string_view kSkips = "ITERATION_SKIPPER_MODE_GROUP_STARTS";
-  if (fusion.attrs().backend_config().find(kSkips) == std::string::npos) return nullptr;
+  return fusion.opcode() == Opcode::kFusion &&
+         fusion.attrs().backend_config().find(kSkips) != std::string::npos;
+}
+
+// The other form that the compiler has for a ragged product: one for each group, of all rows, and a
+// mask of the rows that are its own, [groups, rows]. Without the note that its kernel skips blocks
+// it is a dense product. Null: it is something else.
+Instruction* MaskedProductOf(const Instruction& fusion) {
+  if (!SkipsBlocks(fusion)) return nullptr;
   const auto rank = [](const Instruction* i) -> int64_t {
     return i->shape().IsArray() ? i->shape().rank() : -1;
   };
@@ -167,7 +173,10 @@ absl::StatusOr<bool> TranslateCalls(hlo::Module& module, const PassContext& cont
     for (Instruction* call : hlo::Walk(computation->PostOrder())) {
       if (call->opcode() != Opcode::kCustomCall && call->opcode() != Opcode::kFusion) continue;
       Instruction* value = IsSameValue(*call) ? call->operand(0) : OperationOf(*call);
-      if (value == nullptr || !hlo::SameDims(value->shape(), call->shape())) continue;
+      if (value == nullptr || !hlo::SameDims(value->shape(), call->shape())) {
+        if (SkipsBlocks(*call)) context.records.Add(reasons::kSkipsNotRead, call->name());
+        continue;
+      }
       const bool masked = call->opcode() == Opcode::kFusion;
       context.records.Add(reasons::kCallTranslated, call->name(),
                           {{"target", masked ? "masked products"
