@@ -15,11 +15,6 @@ inline constexpr Limit kRefitPairs{
 inline constexpr Limit kWantedShardings{
     "spmd.wanted_shardings", 4, "constraints",
     "shardings of one value, stated for its users, that the split of its operation is priced for"};
-inline constexpr Limit kReshardStates{"spmd.reshard_states", 4000, "reshards",
-                                      "beyond so many shardings in between, gather and slice"};
-inline constexpr Limit kReshardPieces{
-    "spmd.reshard_pieces", 3, "shardings on the way",
-    "up to so many pieces of axes every sharding is tried, then those that lead to the end"};
 
 }  // namespace tpusim::spmd::limits
 

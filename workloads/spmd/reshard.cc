@@ -46,37 +46,14 @@ std::vector<int64_t> ShardOf(const Mesh& mesh, const Sharding& sharding, int64_t
   return shard;
 }
 
-// A pair of dimensions of an all-to-all: the axes move from the minor end of one to the other's.
-struct Exchanged {
-  int64_t dim = -1, to_dim = -1;
-  Axes axes;
-};
-
-std::vector<Exchanged> ExchangesOf(const ReshardStep& step) {
-  const std::vector<sharding::DimSharding>&before = step.before.dims, &after = step.after.dims;
-  std::vector<Exchanged> exchanges;
-  for (int64_t to = 0; to < std::ssize(after); ++to) {
-    if (Product(after[to].axes) <= Product(before[to].axes)) continue;
-    const Axes gained = AfterPrefix(before[to].axes, after[to].axes);
-    for (int64_t from = 0; from < std::ssize(after); ++from) {
-      const Axes all = sharding::Joined(sharding::Concat(after[from].axes, gained));
-      if (from != to && all == sharding::Joined(before[from].axes)) {
-        exchanges.push_back({from, to, gained});
-      }
-    }
-  }
-  return exchanges;
-}
-
 // Several pairs of dimensions at once: the parts that go to other devices become one dimension in
 // front, which numbers the senders afterwards and is taken apart again.
-Instruction* AllToAll(Builder& builder, Instruction* value, const ReshardStep& step) {
-  const std::vector<Exchanged> exchanges = ExchangesOf(step);
+Instruction* AllToAll(Builder& builder, Instruction* value,
+                      const std::vector<DimExchange>& exchanges) {
   const auto rank = static_cast<int64_t>(value->shape().dims.size());
   const auto pairs = std::ssize(exchanges);
-  TPUSIM_CHECK(pairs > 1, "an all-to-all of several dimensions has not several");
   std::vector<int64_t> dims = value->shape().dims, parted, order, counts(rank, 1);
-  for (const Exchanged& exchange : exchanges) counts[exchange.to_dim] = Product(exchange.axes);
+  for (const DimExchange& exchange : exchanges) counts[exchange.to_dim] = Product(exchange.axes);
   std::vector<int64_t> part_of(rank, -1), rest_of(rank);
   for (int64_t d = 0; d < rank; ++d) {
     if (counts[d] > 1) {
@@ -87,7 +64,7 @@ Instruction* AllToAll(Builder& builder, Instruction* value, const ReshardStep& s
     parted.push_back(dims[d] / counts[d]);
   }
   Axes axes;
-  for (const Exchanged& exchange : exchanges) {
+  for (const DimExchange& exchange : exchanges) {
     order.push_back(part_of[exchange.to_dim]);
     axes = sharding::Concat(axes, exchange.axes);
   }
@@ -182,15 +159,17 @@ Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& gl
         value = builder.AllGather(value, step.axes, step.dim);
         value = builder.Resize(value, step.dim, after.dims[step.dim]);
         break;
-      case ReshardKind::kAllToAll:
-        if (step.dim < 0) {
-          value = AllToAll(builder, value, step);
+      case ReshardKind::kAllToAll: {
+        if (step.exchanges.size() > 1) {
+          value = AllToAll(builder, value, step.exchanges);
           break;
         }
-        value = builder.Resize(value, step.to_dim, after.dims[step.to_dim] * group);
-        value = builder.AllToAll(value, step.axes, step.to_dim, step.dim);
-        value = builder.Resize(value, step.dim, after.dims[step.dim]);
+        const auto& [dim, to_dim, axes] = step.exchanges.front();
+        value = builder.Resize(value, to_dim, after.dims[to_dim] * group);
+        value = builder.AllToAll(value, axes, to_dim, dim);
+        value = builder.Resize(value, dim, after.dims[dim]);
         break;
+      }
       case ReshardKind::kCollectivePermute: {
         const auto pairs = PermutePairs(builder.mesh(), step.before, step.after);
         value = builder.CollectivePermute(value, pairs, AxesOfPairs(builder.mesh(), pairs));

@@ -1,7 +1,12 @@
 #include "workloads/spmd/reshard_order.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
+
+#include "configs/units.h"
+#include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -16,6 +21,22 @@ using Kind = ReshardKind;
 struct Swap {
   size_t from = 0, to = 0;
 };
+
+int64_t BytesOfShard(const hlo::Shape& shape, const Dims& dims) {
+  hlo::Shape shard = shape;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    shard.dims[d] = CeilDiv(shape.dims[d], Product(dims[d]));
+  }
+  return shard.ByteSize().value();
+}
+
+// Returns bytes times links of an all-to-all of `bytes` along the axes: half of an axis away at
+// most, a quarter on average.
+int64_t ExchangeBytes(int64_t bytes, const Axes& axes) {
+  int64_t links = 0;
+  for (const AxisRef& axis : axes) links += axis.size;
+  return CeilDiv(bytes * links, int64_t{4});
+}
 
 bool SameDims(const Dims& a, const Dims& b) {
   return std::ranges::equal(a, b, [](const Axes& x, const Axes& y) {
@@ -62,11 +83,123 @@ std::optional<std::vector<Swap>> SwapsOf(std::vector<int64_t> have, std::vector<
 // by the caller of Go.
 class OrderedMoves {
  public:
-  OrderedMoves(const sharding::Mesh& mesh, const hlo::Shape& shape, Axes kept, Dims at)
-      : mesh_(mesh), shape_(shape), kept_(std::move(kept)), at_(std::move(at)) {}
+  OrderedMoves(const sharding::Mesh& mesh, const hlo::Shape& shape, Axes kept, ReshardState at)
+      : mesh_(mesh),
+        shape_(shape),
+        kept_(std::move(kept)),
+        at_(std::move(at.dims)),
+        sums_(std::move(at.sums)) {}
+
+  // `scatter`: sums over axes that dimensions are to continue with are scattered.
+  void Reach(const Dims& to, bool scatter) {
+    Sum(to, scatter);
+    Nest(to);
+    const std::vector<char> none(to.size());
+    if (Attempt([&] { return Go(to, none, /*may_gather=*/true); })) return;
+    for (size_t d = to.size(); d-- > 0;) {
+      const Axes common = sharding::CommonPrefix(at_[d], to[d]);
+      Gather(d, Nests(d, common, at_[d]) && Nests(d, common, to[d]) ? common : Axes{});
+    }
+    Cut(to);
+  }
+
+  std::vector<ReshardMove> Take() { return std::move(moves_); }
+
+ private:
+  // Adds partial sums up. Dimensions are first split by axes that split nothing.
+  void Sum(const Dims& to, bool scatter) {
+    if (sums_.empty()) return;
+    Dims at = at_, end = to;
+    Axes kept = kept_;
+    std::vector<Axes*> lists = {&sums_, &kept};
+    for (Dims* dims : {&at, &end}) {
+      for (Axes& axes : *dims) lists.push_back(&axes);
+    }
+    bool more = sharding::CutAlike(lists);
+    const auto summed = [&](const AxisRef& axis) { return Contains(sums_, axis); };
+    const auto free = [&](const AxisRef& axis) {
+      return !summed(axis) && !Contains(kept, axis) &&
+             std::ranges::none_of(at, [&](const Axes& axes) { return Contains(axes, axis); });
+    };
+    const auto begins = [&](size_t d) {
+      return at[d].size() <= end[d].size() &&
+             std::equal(at[d].begin(), at[d].end(), end[d].begin());
+    };
+    // Returns the axes that dimension d continues with, as far as they fit.
+    const auto next = [&](size_t d, const auto& fits) {
+      Axes axes;
+      for (size_t i = at[d].size(); begins(d) && i < end[d].size() && fits(end[d][i]); ++i) {
+        axes.push_back(end[d][i]);
+      }
+      while (!Nests(d, at[d], sharding::Concat(at[d], axes))) axes.pop_back();
+      return axes;
+    };
+    Dims room = end;  // what sums are scattered behind
+    bool in_the_way = false;
+    for (size_t d = 0; d < end.size(); ++d) {
+      const auto first = std::ranges::find_if(end[d], summed);
+      in_the_way = in_the_way || (first != end[d].end() && !begins(d));
+      room[d].resize(static_cast<size_t>(first - end[d].begin()));
+    }
+    if (more && scatter && in_the_way && !SameDims(at_, room) &&
+        Attempt([&] { return Go(room, std::vector<char>(to.size()), /*may_gather=*/false); })) {
+      return Sum(to, scatter);
+    }
+    while (more && !sums_.empty()) {
+      more = false;
+      for (size_t d = 0; d < end.size(); ++d) at[d] = sharding::Concat(at[d], next(d, free));
+      Cut(at);
+      for (size_t d = 0; d < end.size(); ++d) {
+        const Axes axes = next(d, summed);
+        if (axes.empty() || !scatter) continue;
+        more = true;
+        at[d] = sharding::Concat(at[d], axes);
+        std::erase_if(sums_, [&](const AxisRef& axis) { return Contains(axes, axis); });
+        const int64_t n = Product(axes), bytes = BytesOfShard(shape_, at_) / n * (n - 1);
+        Add(Kind::kReduceScatter, static_cast<int64_t>(d), axes, at, bytes);
+      }
+    }
+    if (sums_.empty()) return;
+    const Axes sums = std::exchange(sums_, {});
+    const int64_t n = Product(sums);
+    Add(Kind::kAllReduce, -1, sums, at_, 2 * (n - 1) * BytesOfShard(shape_, at_) / n);
+  }
+
+  // Whether shards of dimension d over one list of axes are made of whole shards over another, or
+  // the reverse.
+  bool Nests(size_t d, const Axes& a, const Axes& b) const {
+    const int64_t coarse = std::min(Product(a), Product(b));
+    const int64_t fine = std::max(Product(a), Product(b));
+    return coarse == fine || (fine % coarse == 0 && Nested(shape_.dims[d], coarse, fine));
+  }
+
+  // Refits dimensions of uneven shards that do not nest, or gathers them.
+  void Nest(const Dims& to) {
+    for (size_t d = 0; d < to.size(); ++d) {
+      const int64_t size = shape_.dims[d];
+      const bool even = size % CountOf(at_, d) == 0 && size % CountOf(to, d) == 0;
+      if (!even && !Nests(d, at_[d], to[d]) && !Refitted(d, to[d])) Gather(d, {});
+    }
+  }
+
+  // Pieces come from any holder: not while devices hold different partial sums.
+  bool Refitted(size_t d, const Axes& want) {
+    Dims after = at_;
+    after[d].clear();
+    const auto overlap = [&](const Axes& axes) { return Overlap(axes, want); };
+    if (!kept_.empty() || std::ranges::any_of(after, overlap)) return false;
+    const auto refit = RefitOf(mesh_, at_[d], want, shape_.dims[d]);
+    if (!refit) return false;
+    const int64_t line = BytesOfShard(shape_, at_) / CeilDiv(shape_.dims[d], CountOf(at_, d));
+    after[d] = want;
+    at_ = after;
+    moves_.push_back({Kind::kRefit, static_cast<int64_t>(d), {}, {std::move(after), {}},
+                      CeilDiv(line * refit->element_links, mesh_.size())});
+    return true;
+  }
 
   // `still`: dimensions that all attempts leave alone. False: nothing but a full gather would do,
-  // which `may_gather` forbids, or the way leads over uneven shards.
+  // which `may_gather` forbids, or the way leads over shards that do not nest.
   bool Go(const Dims& to, const std::vector<char>& still, bool may_gather) {
     if (failed_ || SameDims(at_, to)) return !failed_;
     const bool wanted_whole = IsWhole(Others(to, still));
@@ -88,9 +221,6 @@ class OrderedMoves {
     return Cut(to);
   }
 
-  std::vector<ReshardMove> Take() { return std::move(moves_); }
-
- private:
   int64_t CountOf(const Dims& dims, size_t d) const { return Product(dims[d]); }
 
   static Dims Others(Dims dims, const std::vector<char>& still) {
@@ -102,7 +232,7 @@ class OrderedMoves {
 
   // The axes that split nothing, in the order of the mesh.
   Axes FreeAxes(Dims dims) const {
-    Axes all, kept = kept_;
+    Axes all, kept = sharding::Concat(kept_, sums_);
     for (size_t a = 0; a < mesh_.axes.size(); ++a) {
       all.push_back(sharding::FullAxis(mesh_, static_cast<int32_t>(a)));
     }
@@ -117,17 +247,18 @@ class OrderedMoves {
   }
 
   // Adds a move to the shards of `dims`.
-  void Add(Kind kind, int64_t dim, int64_t to_dim, Axes axes, Dims dims, int64_t bytes) {
+  ReshardMove& Add(Kind kind, int64_t dim, Axes axes, Dims dims, int64_t bytes) {
     for (size_t d = 0; d < dims.size(); ++d) {
       dims[d] = sharding::Joined(dims[d]);
-      if (shape_.dims[d] % Product(dims[d]) != 0) failed_ = true;
+      if (!Nests(d, at_[d], dims[d])) failed_ = true;
     }
     at_ = dims;
-    moves_.push_back({kind, dim, to_dim, std::move(axes), {std::move(dims), {}}, bytes});
+    return moves_.emplace_back(
+        ReshardMove{kind, dim, std::move(axes), {std::move(dims), sums_}, bytes});
   }
 
   bool Cut(const Dims& to) {
-    if (!SameDims(at_, to)) Add(Kind::kSlice, -1, -1, {}, to, 0);
+    if (!SameDims(at_, to)) Add(Kind::kSlice, -1, {}, to, 0);
     return !failed_;
   }
 
@@ -139,9 +270,12 @@ class OrderedMoves {
     if (shards == 1) return;
     Dims after = at_;
     after[d] = head;
-    const int64_t bytes = (shards - 1) * BytesOfShard(shape_, at_);
-    Add(Kind::kAllGather, static_cast<int64_t>(d), -1, sharding::AfterPrefix(head, at_[d]),
-        std::move(after), bytes);
+    const int64_t bytes = BytesOfShard(shape_, at_), whole = BytesOfShard(shape_, after);
+    // Most shards are empty: less to add up than to gather.
+    const bool sum = 2 * whole < shards * bytes;
+    Add(sum ? Kind::kSumOfParts : Kind::kAllGather, static_cast<int64_t>(d),
+        sharding::AfterPrefix(head, at_[d]), std::move(after),
+        (shards - 1) * (sum ? 2 * whole / shards : bytes));
   }
 
   bool Permuted(const Dims& to) {
@@ -149,7 +283,7 @@ class OrderedMoves {
       if (CountOf(at_, d) != CountOf(to, d)) return false;
     }
     if (!SameDims(at_, to)) {
-      Add(Kind::kCollectivePermute, -1, -1, {}, to, BytesOfShard(shape_, at_));
+      Add(Kind::kCollectivePermute, -1, {}, to, BytesOfShard(shape_, at_));
     }
     return true;
   }
@@ -181,20 +315,24 @@ class OrderedMoves {
   void Exchange(const std::vector<Swap>& swaps) {
     Dims after = at_;
     Axes all;
+    std::vector<DimExchange> exchanges;
     for (const Swap& swap : swaps) {
       const auto parts = sharding::SplitMajor(at_[swap.from], Product(at_[swap.to]));
-      if (!parts) {
+      // Only one pair of dimensions is padded.
+      const bool even = shape_.dims[swap.from] % CountOf(at_, swap.from) == 0 &&
+                        shape_.dims[swap.to] % CountOf(at_, swap.from) == 0;
+      if (!parts || (swaps.size() > 1 && !even)) {
         failed_ = true;
         return;
       }
       after[swap.from] = parts->first;
       after[swap.to] = sharding::Concat(at_[swap.to], parts->second);
       all = sharding::Concat(all, parts->second);
+      exchanges.push_back({static_cast<int64_t>(swap.from), static_cast<int64_t>(swap.to),
+                           sharding::Joined(parts->second)});
     }
-    const bool several = swaps.size() > 1;
     const int64_t bytes = ExchangeBytes(BytesOfShard(shape_, at_), all);
-    Add(Kind::kAllToAll, several ? -1 : static_cast<int64_t>(swaps[0].from),
-        several ? -1 : static_cast<int64_t>(swaps[0].to), all, std::move(after), bytes);
+    Add(Kind::kAllToAll, -1, all, std::move(after), bytes).exchanges = std::move(exchanges);
   }
 
   // Returns the shards of `fine` counts that `coarse` can be cut into: `fine` itself if its
@@ -272,14 +410,16 @@ class OrderedMoves {
       return dims;
     };
     const auto have = in_two(at_), want = in_two(to);
-    if (!have || !want) return false;
+    if (!have || !want || shape_.dims[dim] % std::lcm(CountOf(at_, dim), CountOf(to, dim)) != 0) {
+      return false;
+    }
     hlo::Shape shape = shape_;
     shape.dims[dim] = major;
     shape.dims.insert(shape.dims.begin() + static_cast<ptrdiff_t>(dim) + 1,
                       shape_.dims[dim] / major);
     std::vector<char> left = still;
     left.insert(left.begin() + static_cast<ptrdiff_t>(dim) + 1, 0);
-    OrderedMoves inner(mesh_, shape, kept_, *have);
+    OrderedMoves inner(mesh_, shape, sharding::Concat(kept_, sums_), {*have, {}});
     if (!inner.Go(*want, left, /*may_gather=*/false)) return false;
     for (ReshardMove& move : inner.Take()) {
       Dims& after = move.after.dims;
@@ -288,7 +428,10 @@ class OrderedMoves {
       after.erase(after.begin() + static_cast<ptrdiff_t>(dim) + 1);
       const auto merged = [&](int64_t d) { return d > static_cast<int64_t>(dim) ? d - 1 : d; };
       move.dim = merged(move.dim);
-      move.to_dim = merged(move.to_dim);
+      for (DimExchange& exchanged : move.exchanges) {
+        exchanged = {merged(exchanged.dim), merged(exchanged.to_dim), std::move(exchanged.axes)};
+      }
+      move.after.sums = sums_;
       at_ = after;
       moves_.push_back(std::move(move));
     }
@@ -346,23 +489,44 @@ class OrderedMoves {
   const hlo::Shape& shape_;
   const Axes kept_;
   Dims at_;
+  Axes sums_;  // to be added up
   std::vector<ReshardMove> moves_;
   bool failed_ = false;
 };
 
+// Returns what moves make a link carry, and what it could carry while they start and go from hop to
+// hop, with both ways round an axis in use; for an all-reduce there and back.
+Bytes CostOf(const std::vector<ReshardMove>& moves, const ReshardLatency& latency) {
+  Bytes cost(0);
+  for (const ReshardMove& move : moves) {
+    if (move.kind == Kind::kSlice) continue;
+    int64_t sizes = 0;
+    for (const AxisRef& axis : move.axes) sizes += axis.size;
+    const bool twice = move.kind == Kind::kAllReduce || move.kind == Kind::kSumOfParts;
+    const int64_t hops = twice ? sizes : CeilDiv(sizes, int64_t{2});
+    cost += Bytes(move.bytes) + latency.start + latency.hop * hops;
+  }
+  return cost;
+}
+
 }  // namespace
 
-std::optional<std::vector<ReshardMove>> MovesInOrder(const sharding::Mesh& mesh,
-                                                     const hlo::Shape& shape, const Dims& from,
-                                                     const Dims& to, const Axes& kept) {
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (shape.dims[d] % Product(from[d]) != 0 || shape.dims[d] % Product(to[d]) != 0) {
-      return std::nullopt;
-    }
-  }
-  OrderedMoves moves(mesh, shape, kept, from);
-  if (!moves.Go(to, std::vector<char>(to.size()), /*may_gather=*/true)) return std::nullopt;
-  return moves.Take();
+std::vector<ReshardMove> MovesInOrder(const sharding::Mesh& mesh, const hlo::Shape& shape,
+                                      const ReshardState& from, const Dims& to, const Axes& kept,
+                                      const ReshardLatency& latency) {
+  const auto moves = [&](bool scatter) {
+    OrderedMoves ordered(mesh, shape, kept, from);
+    ordered.Reach(to, scatter);
+    return ordered.Take();
+  };
+  std::vector<ReshardMove> scattered = moves(/*scatter=*/true);
+  if (from.sums.empty()) return scattered;
+  std::vector<ReshardMove> at_once = moves(/*scatter=*/false);
+  return CostOf(at_once, latency) < CostOf(scattered, latency) ? at_once : scattered;
+}
+
+bool IsWhole(const Dims& dims) {
+  return std::ranges::all_of(dims, [](const Axes& axes) { return Product(axes) == 1; });
 }
 
 }  // namespace tpusim::spmd

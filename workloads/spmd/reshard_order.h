@@ -16,29 +16,50 @@
 //   8  otherwise                       everything is gathered, then cut ("involuntary full
 //                                      rematerialization")
 //
-// All-gathers begin with the last dimension. A shortest way over all shardings in between moved
-// fewer bytes than the machine does, by up to a factor of ten where XLA gathers everything; it is
-// left for partial sums and uneven shards (reshard_search.h).
+// All-gathers begin with the last dimension. Dimensions whose uneven shards do not nest are
+// refitted first (refit.h). Partial sums are added up before that, after slices by axes that split
+// nothing: scattered over the axes that dimensions are to continue with and the rest added up, or
+// all at once and cut afterwards, whichever moves less.
+//
+// A shortest way over all shardings in between was rejected: it moved fewer bytes than the machine
+// does, by up to a factor of ten where XLA gathers everything.
 #ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_ORDER_H_
 #define TPUSIM_WORKLOADS_SPMD_RESHARD_ORDER_H_
 
-#include <optional>
+#include <cstdint>
 #include <vector>
 
 #include "workloads/hlo/ir/shape.h"
 #include "workloads/sharding/types/axes.h"
-#include "workloads/spmd/reshard_search.h"
+#include "workloads/sharding/types/sharding.h"
+#include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {
 
-// Returns the moves from one sharding to another of a value that is no partial sum to be added up;
-// `kept` are axes over which it stays one. nullopt: shards on the way are uneven, or parts of axes
-// do not nest.
-std::optional<std::vector<ReshardMove>> MovesInOrder(const sharding::Mesh& mesh,
-                                                     const hlo::Shape& shape,
-                                                     const std::vector<sharding::Axes>& from,
-                                                     const std::vector<sharding::Axes>& to,
-                                                     const sharding::Axes& kept);
+// The place of a value: the axes of every dimension, and those over which it is a partial sum that
+// is to be added up.
+struct ReshardState {
+  std::vector<sharding::Axes> dims;
+  sharding::Axes sums;
+};
+
+struct ReshardMove {
+  ReshardKind kind = ReshardKind::kSlice;
+  int64_t dim = -1;  // gathered, scattered or refitted
+  sharding::Axes axes;
+  ReshardState after;
+  int64_t bytes = 0;
+  std::vector<DimExchange> exchanges = {};  // of an all-to-all
+};
+
+// Returns the moves from a state to the sharding `to`; `kept` are axes over which the value is and
+// stays a partial sum.
+std::vector<ReshardMove> MovesInOrder(const sharding::Mesh& mesh, const hlo::Shape& shape,
+                                      const ReshardState& from, const std::vector<sharding::Axes>& to,
+                                      const sharding::Axes& kept, const ReshardLatency& latency);
+
+// Whether nothing splits a value.
+bool IsWhole(const std::vector<sharding::Axes>& dims);
 
 }  // namespace tpusim::spmd
 

@@ -6,7 +6,6 @@
 #include "configs/units.h"
 #include "fmt/format.h"
 #include "workloads/spmd/reshard_order.h"
-#include "workloads/spmd/reshard_search.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -27,27 +26,13 @@ struct KindRow {
 constexpr KindRow kKinds[] = {
     {"slice to {after}", ""},
     {"all-gather {dim} over {axes}", "all-gather"},
-    {"all-to-all {dim}->{to_dim} over {axes}", "all-to-all"},  // -1: several dimensions
+    {"all-to-all {exchanges} over {axes}", "all-to-all"},
     {"collective-permute to {after}", "collective-permute"},
     {"all-reduce over {axes}", ""},
     {"reduce-scatter {dim} over {axes}", ""},
     {"refit {dim} to {after}", "collective-permute"},
     {"sum of parts {dim} over {axes}", "all-gather"},
 };
-
-// Cuts a piece of size `minor` off every axis that is larger.
-void CutOff(Axes& axes, int64_t minor) {
-  Axes cut;
-  for (const AxisRef& axis : axes) {
-    if (axis.size > minor && axis.size % minor == 0) {
-      cut.push_back({axis.axis, axis.pre_size, axis.size / minor});
-      cut.push_back({axis.axis, axis.pre_size * axis.size / minor, minor});
-    } else {
-      cut.push_back(axis);
-    }
-  }
-  axes = std::move(cut);
-}
 
 Sharding ToSharding(const ReshardState& state, const Axes& kept) {
   Sharding result = sharding::Replicated(static_cast<int64_t>(state.dims.size()));
@@ -56,31 +41,6 @@ Sharding ToSharding(const ReshardState& state, const Axes& kept) {
   }
   result.unreduced = sharding::Joined(sharding::Concat(kept, state.sums));
   return result;
-}
-
-bool PassesWhole(const std::vector<ReshardMove>& moves) {
-  return std::ranges::any_of(moves,
-                             [](const ReshardMove& move) { return IsWhole(move.after.dims); });
-}
-
-// Pieces that overlap without nesting: only whole dimensions are common.
-std::vector<ReshardMove> ByWholeDims(const hlo::Shape& shape, ReshardState state,
-                                     const ReshardState& target) {
-  std::vector<ReshardMove> moves;
-  if (!state.sums.empty()) {
-    moves.push_back(SumUp(shape, state));
-    state = moves.back().after;
-  }
-  for (size_t d = 0; d < state.dims.size(); ++d) {
-    if (sharding::Joined(state.dims[d]) == sharding::Joined(target.dims[d])) continue;
-    if (state.dims[d].empty()) continue;
-    const Axes axes = state.dims[d];
-    const int64_t bytes = (Product(axes) - 1) * BytesOfShard(shape, state.dims);
-    state.dims[d].clear();
-    moves.push_back({ReshardKind::kAllGather, static_cast<int64_t>(d), -1, axes, state, bytes});
-  }
-  moves.push_back({ReshardKind::kSlice, -1, -1, {}, target, 0});
-  return moves;
 }
 
 void Append(ReshardPlan* plan, ReshardStep step) {
@@ -100,31 +60,16 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
                                         const ReshardLatency& latency) {
   ReshardPlan plan;
   if (sharding::SamePlacement(from, to)) return plan;
-  ReshardState state, target;
+  ReshardState state;
+  std::vector<Axes> target;
   for (const DimSharding& dim : from.dims) state.dims.push_back(dim.axes);
-  for (const DimSharding& dim : to.dims) target.dims.push_back(dim.axes);
-  std::optional<std::vector<ReshardMove>> in_order;
-  if (sharding::Joined(from.unreduced) == sharding::Joined(to.unreduced)) {
-    in_order = MovesInOrder(mesh, shape, state.dims, target.dims, to.unreduced);
-  }
+  for (const DimSharding& dim : to.dims) target.push_back(dim.axes);
   if (!from.unreduced.empty() && !to.unreduced.empty() && from.reduction != to.reduction) {
     return NoRule(fmt::format("{} is left unreduced one way and wanted another: {} becomes {}",
                               shape.ToString(), ToString(from, mesh), ToString(to, mesh)));
   }
-  // All axes in equal pieces.
   Axes unreduced = from.unreduced, kept = to.unreduced;
-  std::vector<Axes*> lists = {&unreduced, &kept};
-  for (ReshardState* list : {&state, &target}) {
-    for (Axes& axes : list->dims) lists.push_back(&axes);
-  }
-  // Two shards of one device become four of others: the axes that stand for the
-  // factor of two, so that it is sliced off before the rest moves, or gathered after.
-  for (size_t d = 0; d < state.dims.size(); ++d) {
-    const int64_t have = Product(state.dims[d]), want = Product(target.dims[d]);
-    if (want > have && want % have == 0 && have > 1) CutOff(target.dims[d], want / have);
-    if (have > want && have % want == 0 && want > 1) CutOff(state.dims[d], have / want);
-  }
-  const bool nested = sharding::CutAlike(lists);
+  sharding::CutAlike({&unreduced, &kept});
   for (const AxisRef& axis : kept) {
     if (!Contains(unreduced, axis)) {
       return NoRule(fmt::format("{} is no partial sum over {} and cannot become one (wanted: {})",
@@ -134,25 +79,20 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   for (const AxisRef& axis : unreduced) {
     if (!Contains(kept, axis)) state.sums.push_back(axis);
   }
-  std::vector<ReshardMove> moves;
-  if (in_order) {
-    moves = *std::move(in_order);
-    plan.full_gather = PassesWhole(moves);
-  } else if (nested) {
-    const ReshardSearch search(mesh, shape, state, target.dims, kept);
-    moves = search.Shortest(latency);
-    // A small value that is gathered in full to save a collective is no reason to warn.
-    plan.full_gather = PassesWhole(moves) && PassesWhole(search.Shortest({}));
-  } else if (state != target) {
-    moves = ByWholeDims(shape, state, target);
-    plan.full_gather = PassesWhole(moves);
-  }
-  plan.full_gather &= !IsWhole(state.dims) && !IsWhole(target.dims);
+  std::vector<ReshardMove> moves = MovesInOrder(mesh, shape, state, target, kept, latency);
+  const auto whole = [](const ReshardMove& move) { return IsWhole(move.after.dims); };
+  // A small value that is gathered in full to save a collective is no reason to warn.
+  plan.full_gather =
+      !IsWhole(state.dims) && !IsWhole(target) && std::ranges::any_of(moves, whole) &&
+      std::ranges::any_of(MovesInOrder(mesh, shape, state, target, kept, {}), whole);
   for (ReshardMove& move : moves) {
-    ReshardStep step{move.kind,        sharding::Joined(move.axes), move.dim,
-                     move.to_dim,      ToSharding(state, kept),     ToSharding(move.after, kept),
+    ReshardStep step{move.kind,
+                     sharding::Joined(move.axes),
+                     move.dim,
+                     std::move(move.exchanges),
+                     ToSharding(state, kept),
+                     ToSharding(move.after, kept),
                      Bytes(move.bytes)};
-    if (move.kind == ReshardKind::kSlice) step.axes.clear();
     state = std::move(move.after);
     Append(&plan, std::move(step));
   }
@@ -191,8 +131,12 @@ std::string_view MovedBy(ReshardKind kind) { return kKinds[static_cast<size_t>(k
 std::string ToString(const ReshardPlan& plan, const Mesh& mesh) {
   std::string text;
   for (const ReshardStep& step : plan.steps) {
+    std::string exchanges;
+    for (const auto& [dim, to_dim, axes] : step.exchanges) {
+      exchanges += fmt::format("{}{}->{}", exchanges.empty() ? "" : ", ", dim, to_dim);
+    }
     text += fmt::format(fmt::runtime(kKinds[static_cast<size_t>(step.kind)].text),
-                        fmt::arg("dim", step.dim), fmt::arg("to_dim", step.to_dim),
+                        fmt::arg("dim", step.dim), fmt::arg("exchanges", exchanges),
                         fmt::arg("after", ToString(step.after, mesh)),
                         fmt::arg("axes", ToString(step.axes, mesh)));
     if (step.bytes.value() != 0) text += fmt::format(" ({} bytes)", step.bytes.value());

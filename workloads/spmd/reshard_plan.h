@@ -1,8 +1,7 @@
 // The way from one sharding of a value to another.
 //
 // A plan is a list of steps, each a collective or a local slice, with the bytes that it makes a
-// device receive. Even shards go the way of XLA's partitioner (reshard_order.h), partial sums and
-// uneven shards the shortest one (reshard_search.h):
+// device receive. The way is that of XLA's partitioner (reshard_order.h):
 //
 //   slice           a dimension gains axes that split nothing so far       free
 //   all-gather      a dimension loses its minor-most axes                  (n-1) v
@@ -17,9 +16,7 @@
 // are bytes times links, per device: on a ring of n an all-gather's shard crosses n - 1
 // links, and what an all-to-all sends goes n/4 links far on average (over several axes
 // the sum of theirs). Beside them a collective takes time to start and per hop, counted as
-// the bytes that a link of the chip could carry meanwhile (ReshardLatency): a small value is
-// gathered over the axes that hold it, even where a slice, a permute across the mesh and a
-// gather there would move fewer bytes.
+// the bytes that a link of the chip could carry meanwhile (ReshardLatency).
 //
 // Uneven shards: the local size is the ceiling, what is too much at the end is
 // padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
@@ -63,11 +60,17 @@ struct ReshardLatency {
   Bytes start{0}, hop{0};
 };
 
+// A pair of dimensions of an all-to-all: the axes move from the minor end of one to the other's.
+struct DimExchange {
+  int64_t dim = -1, to_dim = -1;
+  sharding::Axes axes;
+};
+
 struct ReshardStep {
   ReshardKind kind = ReshardKind::kSlice;
-  sharding::Axes axes;  // of the group; empty for slice and permute
-  int64_t dim = -1;     // gathered, scattered, or losing the axes
-  int64_t to_dim = -1;  // all-to-all: gaining the axes
+  sharding::Axes axes;               // of the group; empty for slice and permute
+  int64_t dim = -1;                  // gathered, scattered or refitted
+  std::vector<DimExchange> exchanges;  // of an all-to-all
   sharding::Sharding before, after;
   Bytes bytes{0};
 };

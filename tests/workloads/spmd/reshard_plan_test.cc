@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "configs/status_macros.h"
 #include "tests/workloads/spmd/spmd_test_util.h"
 #include "workloads/spmd/reshard.h"
 
@@ -81,6 +80,14 @@ TEST_F(ReshardPlanTest, PartialSumsAreScatteredWhereTheResultAsks) {
   EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({{}, {}})), "all-reduce over X (384 bytes)\n");
 }
 
+TEST_F(ReshardPlanTest, SmallSumsAreAddedUpAtOnce) {
+  // 2 * 7/8 of 256 bytes in one collective; of 4 MiB 3/4 are scattered, and 1 MiB is left to add up.
+  const Sharding from = Split({{}, {}}, xy_), to = Split({x_, {}});
+  EXPECT_EQ(Plan(from, to), "all-reduce over X,Y (448 bytes)\nslice to [{X}, {}]\n");
+  EXPECT_EQ(Plan(F32({1024, 1024}), from, to),
+            "reduce-scatter 0 over X (3145728 bytes)\nall-reduce over Y (1048576 bytes)\n");
+}
+
 TEST_F(ReshardPlanTest, SlicesComeBeforeSums) {
   // 128 bytes are left to be added up.
   EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({y_, {}})),
@@ -152,7 +159,7 @@ TEST_F(ReshardPlanTest, AttemptsHaveAnOrder) {
 TEST_F(ReshardPlanTest, TwoPairsOfDimensionsGoInOneAllToAll) {
   // 8^4 floats in eight shards of 2 KiB: (4 + 2) / 4 links.
   EXPECT_EQ(Plan(F32({8, 8, 8, 8}), Split({x_, y_, {}, {}}), Split({{}, {}, x_, y_})),
-            "all-to-all -1->-1 over X,Y (3072 bytes)\n");
+            "all-to-all 0->2, 1->3 over X,Y (3072 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, WhatNoAttemptReachesIsGatheredInFull) {
@@ -210,8 +217,8 @@ TEST_F(ReshardPlanTest, ShardsThatDoNotNestAreRefitted) {
 
 TEST_F(ReshardPlanTest, MorePartsThanElements) {
   EXPECT_EQ(Plan(F32({4}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
-  // Of three elements 28 bytes in half the hops beat 21.
-  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
+  // Twice 7/8 of the 12 bytes that exist are less than those of seven others.
+  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "sum of parts 0 over X,Y (21 bytes)\n");
   // Three rows of 400,000 bytes over sixteen: shards of one, the last 13 empty. Fifteen others
   // would send 6 MB; an all-reduce of the 1.2 MB that exist has 2 * 15/16 * 1.2 = 2.25.
   mesh_ = MeshOf({16});
