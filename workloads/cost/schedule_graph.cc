@@ -44,6 +44,10 @@ bool CarriesGathers(const Instruction& i) {
 absl::Status SetRole(Instruction& i, CostModel& cost, ScheduleNode& node) {
   node.instruction = &i;
   node.carries_gathers = CarriesGathers(i);
+  node.of_constants = i.opcode() != hlo::Opcode::kParameter && !hlo::IsControlFlow(i.opcode()) &&
+                      std::ranges::all_of(i.operands(), [](const Instruction* o) {
+                        return o->opcode() == hlo::Opcode::kConstant;
+                      });
   if (hlo::IsAsyncStart(i.opcode())) {
     node.role = ScheduleNode::Role::kStart;
     node.kind = KindOf(i);

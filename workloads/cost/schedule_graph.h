@@ -33,6 +33,7 @@ struct ScheduleNode {
   TransferKind kind = kPermute;  // starts and dones
   int start = -1;                // of a done: its start
   bool carries_gathers = false;  // a matrix product
+  bool of_constants = false;     // zeros, counts: it waits for nothing of the program
   Work work;                     // of the main stream
   Work transfer;                 // starts only: what they set in motion
   std::vector<int> predecessors;

@@ -105,6 +105,50 @@ TEST_F(LiveIntervalsTest, ALoopsNextValueTakesThePlaceOfTheLast) {
   }
 }
 
+// A kernel that also adds up what it reads has read a block when it writes that of its result.
+TEST_F(LiveIntervalsTest, AKernelWritesOverWhatItAlsoSums) {
+  Read("", R"(add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+fused {
+  x = f32[8,128] parameter(0)
+  y = f32[8,128] tanh(x)
+  z = f32[] constant(0)
+  s = f32[8] reduce(x, z), dimensions={1}, to_apply=add
+  ROOT t = (f32[8,128], f32[8]) tuple(y, s)
+}
+body {
+  t = (f32[8,128], f32[8], s32[]) parameter(0)
+  x = f32[8,128] get-tuple-element(t), index=0
+  i = s32[] get-tuple-element(t), index=2
+  k = (f32[8,128], f32[8]) fusion(x), kind=kLoop, calls=fused
+  y = f32[8,128] get-tuple-element(k), index=0
+  s = f32[8] get-tuple-element(k), index=1
+  j = s32[] add(i, i)
+  ROOT r = (f32[8,128], f32[8], s32[]) tuple(y, s, j)
+}
+condition {
+  t = (f32[8,128], f32[8], s32[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=2
+  ROOT p = pred[] compare(i, i), direction=LT
+}
+ENTRY e {
+  p = f32[8,128] parameter(0)
+  q = f32[8] parameter(1)
+  a = f32[8,128] negate(p)
+  b = f32[8] negate(q)
+  z = s32[] constant(0)
+  t = (f32[8,128], f32[8], s32[]) tuple(a, b, z)
+  l = (f32[8,128], f32[8], s32[]) while(t), condition=condition, body=body
+  g = f32[8,128] get-tuple-element(l), index=0
+  ROOT n = f32[8,128] negate(g)
+})");
+  ASSERT_GE(Buffer("k").inside, 0);
+  EXPECT_EQ(lives_.buffers[Buffer("k").inside].made_by->name(), "a");
+}
+
 TEST_F(LiveIntervalsTest, WhatIsTurnedAroundIsMadeElsewhere) {
   Read("", LoopWith("reverse(x), dimensions={0}"));
   EXPECT_EQ(Buffer("y").inside, -1);

@@ -74,16 +74,14 @@ class Arguments {
 };
 
 // Whether all that is made of the value inside a fusion keeps elements in place.
-bool StaysInPlace(const Instruction& value, int64_t elements, bool sums,
-                  std::set<const Instruction*>& seen) {
+bool StaysInPlace(const Instruction& value, int64_t elements, std::set<const Instruction*>& seen) {
   if (!seen.insert(&value).second) return true;
   return std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
-    if (user->opcode() == Opcode::kTuple) return true;
-    if (sums && user->opcode() == Opcode::kReduce) return true;
+    if (user->opcode() == Opcode::kTuple || user->opcode() == Opcode::kReduce) return true;
     const bool keeps = user->opcode() == Opcode::kBitcast || user->opcode() == Opcode::kCopy ||
                        IsElementwise(*user);
     return keeps && user->shape().IsArray() && user->shape().ElementCount() == elements &&
-           StaysInPlace(*user, elements, sums, seen);
+           StaysInPlace(*user, elements, seen);
   });
 }
 
@@ -143,7 +141,7 @@ bool DonateArguments(Module& module) {
   return known.size() > before;
 }
 
-bool MayOverwrite(const Instruction& i, int64_t operand, bool sums) {
+bool MayOverwrite(const Instruction& i, int64_t operand) {
   const Shape& shape = i.operand(operand)->shape();
   if (!shape.IsArray()) return false;
   if (i.opcode() != Opcode::kFusion) {
@@ -151,7 +149,7 @@ bool MayOverwrite(const Instruction& i, int64_t operand, bool sums) {
            (IsElementwise(i) || i.opcode() == Opcode::kCopy);
   }
   std::set<const Instruction*> seen;
-  return StaysInPlace(*i.called()[0]->parameters()[operand], shape.ElementCount(), sums, seen);
+  return StaysInPlace(*i.called()[0]->parameters()[operand], shape.ElementCount(), seen);
 }
 
 }  // namespace tpusim::hlo

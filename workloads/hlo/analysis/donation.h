@@ -27,10 +27,11 @@ std::vector<Donation> Donations(const Module& module);
 bool DonateArguments(Module& module);
 
 // Whether an instruction that is the last to read this operand may write its result over it: it
-// reads every element before, and only for, the element of the result at the same place. With
-// `sums`, a fusion may also reduce the operand: it reads a block when it writes the block of the
-// result at the same place, and not again.
-bool MayOverwrite(const Instruction& instruction, int64_t operand, bool sums = false);
+// reads every element before, and only for, the element of the result at the same place. A fusion
+// may also reduce the operand: it reads a block when it writes the block of the result at the same
+// place, and not again (in compiled modules, results of products that also collect sums lie over an
+// operand that nothing reads afterwards: 10 of 11, `aliasing_operands`).
+bool MayOverwrite(const Instruction& instruction, int64_t operand);
 
 }  // namespace tpusim::hlo
 

@@ -93,7 +93,7 @@ class PlaceCopies {
           std::any_of(updates.begin(), updates.end(), [&](const hlo::InPlaceResult& result) {
             return result.leaf == leaf && result.operand == static_cast<int64_t>(o);
           });
-      if (!updated && !hlo::MayOverwrite(kernel, static_cast<int64_t>(o), /*sums=*/true))
+      if (!updated && !hlo::MayOverwrite(kernel, static_cast<int64_t>(o)))
         return false;
     }
     return true;

@@ -19,6 +19,9 @@ using Role = cost::ScheduleNode::Role;
 // number: effort: what is tried in turn
 constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
 
+// A replay is not more exact than that: what is longer by less is not longer.
+constexpr double kLonger = 1e-3;  // number: rounding
+
 class Chooser {
  public:
   Chooser(const cost::ScheduleGraph& graph, const MemoryLimit& limit)
@@ -52,10 +55,27 @@ class Chooser {
         if (best_.work.time == before) break;
       }
     }
+    TakeLateConstants();
     return std::move(best_);
   }
 
  private:
+  // Takes the best order with constants made late, unless that makes it noticeably longer.
+  void TakeLateConstants() {
+    cost::ScheduleOrder late = LateConstants(graph_, best_.order);
+    if (late == best_.order) return;
+    const cost::ReplayResult replayed = cost::Replay(graph_, late);
+    const double longer = Ratio(replayed.work.alone(), best_.work.alone()) - 1;
+    if (longer > kLonger || OverLimit(late) > over_) return;
+    best_ = {std::move(late), replayed.work};
+  }
+
+  // By how much it does not fit.
+  Bytes OverLimit(const cost::ScheduleOrder& order) const {
+    if (limit_.memory == nullptr) return Bytes(0);
+    return std::max(Bytes(0), limit_.memory->PeakOf(order) - limit_.most);
+  }
+
   static std::vector<Picoseconds> Scaled(std::vector<Picoseconds> times, double by) {
     for (Picoseconds& time : times) {
       time = Picoseconds(std::llround(static_cast<double>(time.value()) * by));
@@ -72,10 +92,7 @@ class Chooser {
   // The first of those that take equally long wins.
   void Consider(cost::ScheduleOrder order) {
     cost::ReplayResult replayed = cost::Replay(graph_, order);
-    // By how much it does not fit.
-    const Bytes over = limit_.memory == nullptr
-                           ? Bytes(0)
-                           : std::max(Bytes(0), limit_.memory->PeakOf(order) - limit_.most);
+    const Bytes over = OverLimit(order);
     if (!best_.order.empty() &&
         std::pair(over, replayed.work.time) >= std::pair(over_, best_.work.time)) {
       return;

@@ -181,4 +181,24 @@ cost::ScheduleOrder EarlyStarts(const cost::ScheduleGraph& graph,
   return result;
 }
 
+cost::ScheduleOrder LateConstants(const cost::ScheduleGraph& graph,
+                                  const cost::ScheduleOrder& order) {
+  std::vector<bool> held(graph.nodes.size());
+  cost::ScheduleOrder result;
+  result.reserve(order.size());
+  for (const int n : order) {
+    for (const int p : graph.nodes[n].predecessors) {
+      if (!held[p]) continue;
+      held[p] = false;
+      result.push_back(p);
+    }
+    held[n] = graph.nodes[n].of_constants;
+    if (!held[n]) result.push_back(n);
+  }
+  for (const int n : order) {
+    if (held[n]) result.push_back(n);
+  }
+  return result;
+}
+
 }  // namespace tpusim::passes

@@ -31,6 +31,12 @@ cost::ScheduleOrder ListOrder(const cost::ScheduleGraph& graph,
 
 cost::ScheduleOrder EarlyStarts(const cost::ScheduleGraph& graph, const cost::ScheduleOrder& order);
 
+// Moves what is made of constants alone right before its first reader: the zeros that a loop adds
+// to take no memory from the beginning of the program on, where a list scheduler has what nothing
+// leads to.
+cost::ScheduleOrder LateConstants(const cost::ScheduleGraph& graph,
+                                  const cost::ScheduleOrder& order);
+
 // Copies to the host free memory of the device: they go as early as they can.
 //
 // A value that goes to the host takes HBM until its copy is over, and one that comes from there

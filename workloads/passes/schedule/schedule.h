@@ -10,9 +10,10 @@
 //     of all compute. These orders change little when a rate of the machine does: what
 //     is good for a slower machine stays a candidate for a faster one;
 // each of them as it is and with starts as early as limits allow, copies to the host always early
-// (FreeEarly). Of orders that take
-// equally long the one with early starts is taken: an order that hides a transfer
-// with something to spare goes on hiding it when the machine is not as expected.
+// (FreeEarly). Of orders that take equally long the one with early starts is taken: an order that
+// hides a transfer with something to spare goes on hiding it when the machine is not as expected.
+// The best one then has what is made of constants right before its first reader (LateConstants),
+// unless that makes it longer.
 //
 // If what is then live takes more HBM than the TPU compiler allows itself, computations are
 // ordered again: of the candidates that take no more memory than there is for them

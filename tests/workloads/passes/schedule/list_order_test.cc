@@ -23,6 +23,19 @@ TEST(ListOrder, NothingIsStartedEarlierThanItTakesToBeHidden) {
   EXPECT_EQ(ListOrder(g.graph(), in_flight), (cost::ScheduleOrder{start, a, b, done, c}));
 }
 
+// Nothing leads to the zeros that `late` reads beside the end of a long way.
+TEST(LateConstants, ZerosAreMadeWhereTheyAreFirstRead) {
+  cost::SmallGraph g;
+  const int zeros = g.Main(cost::WorkOf(10));
+  const int a = g.Main(cost::WorkOf(10));
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int late = g.Main(cost::WorkOf(10), {b, zeros});
+  const cost::ScheduleOrder order{zeros, a, b, late};
+  EXPECT_EQ(LateConstants(g.graph(), order), order);
+  g.graph().nodes[zeros].of_constants = true;
+  EXPECT_EQ(LateConstants(g.graph(), order), (cost::ScheduleOrder{a, b, zeros, late}));
+}
+
 TEST(EarlyStarts, StartsComeRightBehindWhatTheyWaitFor) {
   cost::SmallGraph g;
   const int a = g.Main(cost::WorkOf(10));
