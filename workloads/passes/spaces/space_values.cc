@@ -48,6 +48,13 @@ class ValueCollector {
   }
 
  private:
+  // Sorts hold whole lines in VMEM, and take and leave them there as well as windows do. (So they
+  // do in modules for v5e, v6e and v7x; of v5p, whose cores share a kernel, all three have HBM.)
+  bool TakesPlaced(const Instruction& i) const {
+    const bool sorts = i.opcode() == Opcode::kSort || i.opcode() == Opcode::kTopk;
+    return hlo::MovesThroughWindows(i.opcode()) || (sorts && target_.chip().CoresPerDevice() == 1);
+  }
+
   void Begin(Instruction* i) {
     if (storage_.Of(i) != i || !IsPlaceable(i->shape()) || i->opcode() == Opcode::kConstant) return;
     const Bytes bytes = target_.PaddedSize(i->shape());
@@ -103,7 +110,7 @@ class ValueCollector {
       value.made_by_windows = true;
       return absl::OkStatus();
     }
-    if (!hlo::MovesThroughWindows(maker->opcode())) return absl::OkStatus();
+    if (!TakesPlaced(*maker)) return absl::OkStatus();
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
     }
@@ -125,7 +132,7 @@ class ValueCollector {
       use.user = reader;
       use.at = timeline_.PositionOf(reader);
       if (SendsFrom(*reader, space_)) use.by_windows = true;
-      if (hlo::MovesThroughWindows(reader->opcode())) {
+      if (TakesPlaced(*reader)) {
         use.by_windows = true;
         ASSIGN_OR_RETURN(use.kernel, cost_.PlaceableOf(*reader, space_));
         for (size_t o = 0; o < reader->operands().size(); ++o) {
