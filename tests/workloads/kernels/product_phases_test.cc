@@ -82,5 +82,35 @@ TEST_F(ProductPhases, HalfATileIsLoadedInHalfOfTheTime) {
   EXPECT_NEAR(static_cast<double>(cycles(128)), static_cast<double>(cycles(256)) / 2, 1);
 }
 
+// What a product makes of few rows is multiplied by the next weights in the same kernel: both
+// weights, 65,536,000 bytes each, are read once beside the 163,840 of the rows, and the arrays are
+// taken one after the other.
+TEST_F(ProductPhases, TwoProductsReadTheWeightsOfBoth) {
+  const auto of = [&](bool twice) {
+    hlo::Computation* f = m_.module().AddComputation("fused");
+    Instruction* x = hlo::TestModule::Param(f, Bf16({16, 5120}));
+    Instruction* up = hlo::TestModule::Param(f, Bf16({5120, 6400}));
+    Instruction* last = AddProduct(f, Bf16({16, 6400}), x, up);
+    std::vector<Instruction*> operands = {m_.Param(x->shape()), m_.Param(up->shape())};
+    if (twice) {
+      Instruction* down = hlo::TestModule::Param(f, Bf16({6400, 5120}));
+      last = AddProduct(f, Bf16({16, 5120}), last, down);
+      operands.push_back(m_.Param(down->shape()));
+    }
+    f->set_root(last);
+    Instruction* fusion = m_.Add(Opcode::kFusion, last->shape(), operands);
+    fusion->set_called({f});
+    return BuildKernel(*fusion, target_).value();
+  };
+  const isa::Kernel one = of(false), two = of(true);
+  const auto read = static_cast<double>(timing::TrafficOf(two).read.value());
+  EXPECT_NEAR(read, 2 * 65'536'000 + 163'840, 0.001 * read);
+  const auto arrays = [&](const isa::Kernel& kernel) {
+    const Cycles mxu = timing::TimeBlock(target_.chip(), kernel.block).mxu;
+    return static_cast<double>((mxu + kernel.block.latency).value()) * kernel.FullSteps();
+  };
+  EXPECT_NEAR(arrays(two), 2 * arrays(one), 0.2 * arrays(one));
+}
+
 }  // namespace
 }  // namespace tpusim::kernels

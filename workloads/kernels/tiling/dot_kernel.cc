@@ -17,6 +17,7 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/tiling/inner_products.h"
 #include "workloads/kernels/tiling/kernels.h"
 #include "workloads/kernels/tiling/ragged_steps.h"
 #include "workloads/kernels/tiling/stated_windows.h"
@@ -98,6 +99,7 @@ class DotKernelBuilder {
   }
 
   absl::Status SumVectorWork() {
+    ASSIGN_OR_RETURN(inner_, InnerProducts::Of(view_, dot_, weights_, target_));
     const std::unordered_set<const Instruction*> into_lhs =
         MembersBehind(view_, dot_, 1 - weights_);
     const std::unordered_set<const Instruction*> into_rhs = MembersBehind(view_, dot_, weights_);
@@ -187,7 +189,15 @@ class DotKernelBuilder {
     const size_t first_rhs = kernel.windows.size();
     for (int i : sides_.rhs) AddInput(kernel, i, rhs);
     const size_t first_out = kernel.windows.size();
-    for (int i : sides_.epilogue) AddInput(kernel, i, out);
+    const BlockOfProduct block{{p_.m, m.block, m_bit}, {p_.k, k.block, k_bit},
+                               {p_.n, n.block, n_bit}, p_.batch, b.block, b_bit};
+    for (int i : sides_.epilogue) {
+      if (!inner_.Takes(i)) {
+        AddInput(kernel, i, out);
+      } else if (view_.inputs[i].reads()) {
+        kernel.windows.push_back(inner_.WindowOf(i, inputs_[i].bytes, inputs_[i].space, block));
+      }
+    }
     for (const Array& output : outputs_) {
       kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output, out));
     }
@@ -212,6 +222,7 @@ class DotKernelBuilder {
     kernel.block = BlockOf(b.block, m.block, n.block, k.block);
     const double deep = b.dim.FullSteps() * k.dim.FullSteps();
     AddVectorWork(kernel, deep * m.dim.FullSteps(), deep * n.dim.FullSteps());
+    kernel.block.latency += inner_.TimeOf(block, target_.chip());
     return kernel;
   }
 
@@ -360,17 +371,6 @@ class DotKernelBuilder {
     return w;
   }
 
-  // A window whose grid dimensions all have one step needs one buffer.
-  static void FitBuffers(isa::Kernel& kernel) {
-    for (isa::Window& w : kernel.windows) {
-      bool moves = false;
-      for (size_t d = 0; d < kernel.grid.size(); ++d) {
-        moves = moves || (((w.moves_with >> d) & 1U) != 0 && kernel.grid[d].count > 1);
-      }
-      w.buffers = moves ? 2 : 1;
-    }
-  }
-
   isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k) const {
     const configs::ChipParams& chip = target_.chip();
     isa::Block block;
@@ -479,6 +479,7 @@ class DotKernelBuilder {
   const Product p_;
   int64_t unit_n_, unit_k_;  // blocks are whole multiples of
   Sides sides_;
+  InnerProducts inner_;
   std::vector<Array> inputs_, outputs_;  // of the view
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
   std::optional<configs::ChipParams> turned_;  // the chip, if it has to turn weights
@@ -487,14 +488,6 @@ class DotKernelBuilder {
   bool waits_for_product_ = false;
   bool whole_m_ = false, whole_n_ = false;  // extents that a block has to hold whole
 };
-
-// Steps over a batch: whole, halves, quarters ... and one by one.
-std::vector<int64_t> BatchCounts(int64_t batch) {
-  std::vector<int64_t> counts;
-  for (int64_t count = 1; count < batch; count *= 2) counts.push_back(count);
-  counts.push_back(batch);
-  return counts;
-}
 
 // Returns the grids that fit, in the order in which they are tried.
 std::vector<Grid> GridsOf(const DotKernelBuilder& builder, const Product& product,
@@ -551,7 +544,7 @@ void Search(const DotKernelBuilder& builder, const Product& product, const targe
 }  // namespace
 
 absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target::Target& target) {
-  const Instruction* dot = view.FindMember(IsProduct);
+  const Instruction* dot = OuterProduct(view.members);
   TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
   ASSIGN_OR_RETURN(const Product product, ProductOf(*dot, target));
   if (const auto tiling = RaggedTilingOf(*dot, target)) {

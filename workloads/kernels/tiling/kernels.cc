@@ -68,7 +68,7 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
     if (IsFactorizationCall(instruction)) return BuildAlgebraKernel(view, target);
     return BuildLoopKernel(view, target);
   }
-  if (const hlo::Instruction* product = view.FindMember(IsProduct)) {
+  if (const hlo::Instruction* product = OuterProduct(view.members)) {
     return RunsOnVectorUnits(*product) ? BuildLoopKernel(view, target)
                                        : BuildDotKernel(view, target);
   }
@@ -90,6 +90,23 @@ std::vector<int64_t> CandidateCounts(int64_t units, int64_t limit) {
   }
   if (units <= limit && counts.back() != units) counts.push_back(units);
   return counts;
+}
+
+std::vector<int64_t> BatchCounts(int64_t batch) {
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count < batch; count *= 2) counts.push_back(count);
+  counts.push_back(batch);
+  return counts;
+}
+
+void FitBuffers(isa::Kernel& kernel) {
+  for (isa::Window& w : kernel.windows) {
+    bool moves = false;
+    for (size_t d = 0; d < kernel.grid.size(); ++d) {
+      moves = moves || (((w.moves_with >> d) & 1U) != 0 && kernel.grid[d].count > 1);
+    }
+    w.buffers = moves ? 2 : 1;
+  }
 }
 
 Split SplitExtent(int64_t extent, int64_t unit, int64_t count) {

@@ -47,6 +47,12 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
 // 4, 6, 8, 12, ... and the extent itself.
 std::vector<int64_t> CandidateCounts(int64_t units, int64_t limit);
 
+// Returns how many steps a batch is tried in: whole, halves, quarters ... and one by one.
+std::vector<int64_t> BatchCounts(int64_t batch);
+
+// Gives a window one buffer if the grid dimensions that it moves with all have one step, else two.
+void FitBuffers(isa::Kernel& kernel);
+
 // A dimension of `extent` in blocks of whole units: block size and grid entry.
 struct Split {
   int64_t block = 0;  // elements of a full block

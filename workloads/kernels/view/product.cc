@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -267,13 +268,33 @@ int64_t AllDepth(const Product& p) {
   return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
 }
 
+namespace {
+
+// Whether the value is computed from another one.
+bool IsComputedFrom(const Instruction& value, const Instruction& other,
+                    std::unordered_set<const Instruction*>& seen) {
+  return std::ranges::any_of(value.operands(), [&](const Instruction* o) {
+    return o == &other || (seen.insert(o).second && IsComputedFrom(*o, other, seen));
+  });
+}
+
+}  // namespace
+
+const Instruction* OuterProduct(std::span<const Instruction* const> members) {
+  const Instruction* outer = nullptr;
+  for (const Instruction* m : members) {
+    if (!IsProduct(m->opcode())) continue;
+    std::unordered_set<const Instruction*> seen;
+    if (outer == nullptr || IsComputedFrom(*m, *outer, seen)) outer = m;
+  }
+  return outer;
+}
+
 const Instruction* ProductIn(const Instruction& i) {
   if (hlo::IsProduct(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
   const std::vector<Instruction*> members = i.called()[0]->PostOrder();
-  const auto product =
-      std::ranges::find_if(members, hlo::IsProduct, [](const auto* m) { return m->opcode(); });
-  return product == members.end() ? nullptr : *product;
+  return OuterProduct(std::vector<const Instruction*>(members.begin(), members.end()));
 }
 
 bool RunsOnVectorUnits(const Instruction& product) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,6 +48,10 @@ enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
 
 // Returns the role of every spatial dimension; empty for a product that is no convolution.
 std::vector<Role> RolesOfPositions(const hlo::Instruction& product);
+
+// Returns the first product of the members (in post-order), or the last one that is computed from it;
+// or null. A kernel that multiplies twice, in modules of the TPU compiler, is around the second one.
+const hlo::Instruction* OuterProduct(std::span<const hlo::Instruction* const> members);
 
 // The product that a kernel of `instruction` is around, a fusion or a product itself; or null.
 const hlo::Instruction* ProductIn(const hlo::Instruction& instruction);
