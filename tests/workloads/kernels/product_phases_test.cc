@@ -82,9 +82,8 @@ TEST_F(ProductPhases, HalfATileIsLoadedInHalfOfTheTime) {
   EXPECT_NEAR(static_cast<double>(cycles(128)), static_cast<double>(cycles(256)) / 2, 1);
 }
 
-// What a product makes of few rows is multiplied by the next weights in the same kernel: both
-// weights, 65,536,000 bytes each, are read once beside the 163,840 of the rows, and the arrays are
-// taken one after the other.
+// Few rows go through two matrices of weights in one kernel: both weights, 65,536,000 bytes each,
+// are read once beside the 163,840 of the rows, and have the arrays one after the other.
 TEST_F(ProductPhases, TwoProductsReadTheWeightsOfBoth) {
   const auto of = [&](bool twice) {
     hlo::Computation* f = m_.module().AddComputation("fused");

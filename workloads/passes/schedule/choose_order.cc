@@ -70,7 +70,7 @@ class Chooser {
     best_ = {std::move(late), replayed.work};
   }
 
-  // By how much it does not fit.
+  // Returns by how much it does not fit.
   Bytes OverLimit(const cost::ScheduleOrder& order) const {
     if (limit_.memory == nullptr) return Bytes(0);
     return std::max(Bytes(0), limit_.memory->PeakOf(order) - limit_.most);
