@@ -55,7 +55,8 @@ struct ReshardMove {
 // Returns the moves from a state to the sharding `to`; `kept` are axes over which the value is and
 // stays a partial sum.
 std::vector<ReshardMove> MovesInOrder(const sharding::Mesh& mesh, const hlo::Shape& shape,
-                                      const ReshardState& from, const std::vector<sharding::Axes>& to,
+                                      const ReshardState& from,
+                                      const std::vector<sharding::Axes>& to,
                                       const sharding::Axes& kept, const ReshardLatency& latency);
 
 // Whether nothing splits a value.

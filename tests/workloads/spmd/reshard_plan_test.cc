@@ -81,7 +81,7 @@ TEST_F(ReshardPlanTest, PartialSumsAreScatteredWhereTheResultAsks) {
 }
 
 TEST_F(ReshardPlanTest, SmallSumsAreAddedUpAtOnce) {
-  // 2 * 7/8 of 256 bytes in one collective; of 4 MiB 3/4 are scattered, and 1 MiB is left to add up.
+  // 2 * 7/8 of 256 bytes in one collective; of 4 MiB 3/4 are scattered, and 1 MiB is left.
   const Sharding from = Split({{}, {}}, xy_), to = Split({x_, {}});
   EXPECT_EQ(Plan(from, to), "all-reduce over X,Y (448 bytes)\nslice to [{X}, {}]\n");
   EXPECT_EQ(Plan(F32({1024, 1024}), from, to),
