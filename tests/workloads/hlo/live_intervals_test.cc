@@ -108,9 +108,9 @@ TEST_F(LiveIntervalsTest, ALoopsNextValueTakesThePlaceOfTheLast) {
 // A kernel that also adds up what it reads has read a block when it writes that of its result.
 TEST_F(LiveIntervalsTest, AKernelWritesOverWhatItAlsoSums) {
   Read("", R"(add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
+  v = f32[] parameter(0)
+  w = f32[] parameter(1)
+  ROOT c = f32[] add(v, w)
 }
 fused {
   x = f32[8,128] parameter(0)

@@ -170,8 +170,8 @@ TEST(Annotate, RaggedSizes) {
 TEST(Annotate, TheyRunInFront) {
   const Pipeline pipeline = WithAnnotations(ParsePipeline("fusion,state-branches").value());
   EXPECT_THAT(NamesOf(pipeline),
-              ElementsAre("state-arguments", "state-kernel-costs", "state-trip-counts",
-                          "state-ragged-sizes", "fusion", "state-branches"));
+              ElementsAre("state-arguments", "state-ragged-sizes", "state-kernel-costs",
+                          "state-trip-counts", "fusion", "state-branches"));
   EXPECT_THAT(NamesOf(StepsOf(pipeline, Phase::kOptimize)), ElementsAre("fusion"));
   Annotated module(kBranches);
   EXPECT_FALSE(module.Run("state-branches,state-arguments,state-trip-counts").value());

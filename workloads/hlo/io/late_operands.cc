@@ -62,8 +62,14 @@ void Remove(Instruction* unread) {
   computation.set_schedule(std::move(schedule));
 }
 
+// The module is not verified yet: what is no element of a start's tuple stays, to be refused.
 void Replace(Instruction* read, Instruction* operand) {
   if (read->IsRoot() || read->has_control_edges()) return;
+  if (!read->shape().IsArray() || !operand->shape().IsArray() ||
+      read->shape().element_type != operand->shape().element_type ||
+      !SameDims(read->shape(), operand->shape())) {
+    return;
+  }
   read->ReplaceAllUsesWith(operand);
   Remove(read);
 }
@@ -90,17 +96,17 @@ void JoinLateOperands(Module& module) {
 void ReadOperandsThemselves(Module& module) {
   for (Computation* computation : module.computations()) {
     for (Instruction* read : Walk(computation->instructions())) {
-      if (read->opcode() != Opcode::kGetTupleElement) continue;
+      if (read->opcode() != Opcode::kGetTupleElement || read->operands().size() != 1) continue;
       Instruction* start = read->operand(0);
       const int64_t index = read->attrs().tuple_index();
       // ((operands), result, ...), or (result, operand, ...) of a copy.
       if (start->opcode() == Opcode::kCopyStart && index == 1) {
-        Replace(read, start->operand(0));
+        if (start->operands().size() == 1) Replace(read, start->operand(0));
       } else if (start->opcode() == Opcode::kAsyncStart && index == 0) {
         for (Instruction* element : std::vector<Instruction*>(read->users())) {
           if (element->opcode() != Opcode::kGetTupleElement) continue;
           const int64_t n = element->attrs().tuple_index();
-          if (n < std::ssize(start->operands())) Replace(element, start->operand(n));
+          if (n >= 0 && n < std::ssize(start->operands())) Replace(element, start->operand(n));
         }
         if (read->users().empty() && !read->IsRoot() && !read->has_control_edges()) Remove(read);
       }
