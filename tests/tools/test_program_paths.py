@@ -6,7 +6,7 @@ import re
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ("benchmarks", "tests", "validation", "workloads")
-# Where people keep checkouts; source files are named relative to them.
+# Folders in which people keep checkouts; programs name source files relative to a checkout.
 ABSOLUTE = re.compile(rb"/(?:home|root|Users|tmp|mnt|work|workspace)/[\w./-]+")
 
 

@@ -148,7 +148,8 @@ ENTRY e {
   s = (f32[512,512]{1,0}, f32[512,512]{1,0}, u32[], u32[]) collective-permute-start(a), source_target_pairs={{0,0}}
   b = f32[512,512]{1,0} negate(x)
   d = f32[512,512]{1,0} collective-permute-done(s)
-  ROOT r = f32[512,512]{1,0} add(b, d)
+  c = f32[512,512]{1,0} add(b, d)
+  ROOT r = f32[8,128]{1,0} slice(c), slice={[0:8], [0:128]}
 })");
   FreeBehind("a", 2);
   EXPECT_THAT(Problem(),

@@ -59,6 +59,20 @@ TEST_F(LiveIntervalsTest, FromTheMakerToTheLastReader) {
   EXPECT_EQ(lives_.moments.size(), 2U + 2 * 3);
 }
 
+// The result has a buffer when the program begins: a, which is over when the result is made, is in
+// it, and b, which the result is made of, is not.
+TEST_F(LiveIntervalsTest, WhatIsOverBeforeAResultIsMadeLiesInItsBuffer) {
+  Read("", R"(ENTRY e {
+  x = f32[8,128] parameter(0)
+  a = f32[8,128] tanh(x)
+  b = f32[4,128] slice(a), slice={[0:4], [0:128]}
+  ROOT r = f32[8,128] concatenate(b, b), dimensions={0}
+})");
+  EXPECT_EQ(Life("r"), FromTo("x", "r"));
+  EXPECT_EQ(Buffer("a").inside, &Buffer("r") - lives_.buffers.data());
+  EXPECT_EQ(Buffer("b").inside, -1);
+}
+
 constexpr char kLoop[] = R"(
 body {
   t = (f32[8], s32[]) parameter(0)
@@ -81,7 +95,7 @@ ENTRY e {
   t = (f32[8], s32[]) tuple(a, z)
   l = (f32[8], s32[]) while(t), condition=condition, body=body
   g = f32[8] get-tuple-element(l), index=0
-  ROOT n = f32[8] negate(g)
+  ROOT n = f32[4] slice(g), slice={[0:4]}
 })";
 
 std::string LoopWith(const std::string& last) {
@@ -195,7 +209,7 @@ TEST_F(LiveIntervalsTest, UsesAreWhatReadsAndWrites) {
   EXPECT_EQ(uses, (std::vector<std::string>{"a writes", "u writes"}));
 }
 
-// The TPU compiler has put b where a was, and d not where c is, which r reads.
+// The TPU compiler has put b where a was, and d not where c is, which s reads.
 TEST_F(LiveIntervalsTest, StatedPlaces) {
   Read("", R"(ENTRY e {
   x = f32[8,128] parameter(0)
@@ -203,11 +217,12 @@ TEST_F(LiveIntervalsTest, StatedPlaces) {
   b = f32[8,128] add(x, a), backend_config={"aliasing_operands":{"lists":[{"indices":["1","2"]}]}}
   c = f32[8,128] tanh(b)
   d = f32[8,128] negate(c), backend_config={"aliasing_operands":{"lists":[{"indices":["0","1"]}]}}
-  ROOT r = f32[8,128] add(c, d)
+  s = f32[8,128] add(c, d)
+  ROOT r = f32[4,128] slice(s), slice={[0:4], [0:128]}
 })");
   EXPECT_EQ(Life("a"), FromTo("a", "c"));
   EXPECT_EQ(Buffer("b").inside, &Buffer("a") - lives_.buffers.data());
-  EXPECT_EQ(Life("c"), FromTo("c", "r"));
+  EXPECT_EQ(Life("c"), FromTo("c", "s"));
   EXPECT_EQ(Buffer("d").inside, -1);
 }
 

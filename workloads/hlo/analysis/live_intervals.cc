@@ -1,6 +1,7 @@
 #include "workloads/hlo/analysis/live_intervals.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -96,21 +97,19 @@ class Visit {
 
   const std::vector<Instruction*> order;
   ComputationLives own;
+  std::vector<std::pair<int32_t, size_t>> results;  // of the program in HBM, and where they are made
 
  private:
   // The caller hands over the buffers of the program's results in HBM before it begins.
   void AllocateResultsFirst() {
-    LeafBuffers results;
-    for (LeafBuffers& buffers : own.alloc_before) {
-      std::erase_if(buffers, [&](int32_t b) {
+    for (size_t n = 0; n < order.size(); ++n) {
+      std::erase_if(own.alloc_before[n], [&](int32_t b) {
         const bool from_caller = lives_.buffers[b].result && lives_.buffers[b].space == kHbmSpace;
-        if (from_caller) results.push_back(b);
+        if (from_caller) results.emplace_back(b, n);
         return from_caller;
       });
     }
-    if (results.empty()) return;
-    LeafBuffers& first = own.alloc_before.front();
-    first.insert(first.begin(), results.begin(), results.end());
+    for (const auto& [b, made] : results) own.alloc_before.front().push_back(b);
   }
 
   // The buffers of an instruction's arrays, and what it uses.
@@ -235,6 +234,7 @@ class Intervals {
       }
     }
     Run(*module.entry(), arguments, Donations(module));
+    ShareResults();
     return std::move(lives_);
   }
 
@@ -251,8 +251,11 @@ class Intervals {
     if (!donations.empty()) visit.MakeInside(donations);
     visit.WriteOver(/*given=*/&computation != computation.parent()->entry() && !donations.empty());
     visit.AddEnds();
-    for (size_t n = 0; n < visit.order.size(); ++n) {
+    for (size_t n = 0, made = 0; n < visit.order.size(); ++n) {
       const Instruction* i = visit.order[n];
+      for (; made < visit.results.size() && visit.results[made].second == n; ++made) {
+        results_.push_back({visit.results[made].first, std::ssize(lives_.moments) - 1, {}});
+      }
       for (const int32_t b : visit.own.alloc_before[n]) lives_.buffers[b].begin = Next(i);
       visit.own.moments.push_back(std::ssize(lives_.moments) - 1);
       if (IsControlFlow(i->opcode())) RunCalled(*i, visit);
@@ -280,10 +283,57 @@ class Intervals {
     }
   }
 
+  // A result of the program.
+  struct Result {
+    int32_t buffer = -1;
+    int64_t made = 0;                                // moment
+    std::vector<std::pair<int64_t, int64_t>> taken;  // moments, before that
+  };
+
+  // What is over before a result is made lies in its buffer if it fits, the largest arrays first. What
+  // collectives make does not: other chips write it, at an address that is the same on all of them.
+  void ShareResults() {
+    if (results_.empty()) return;
+    const auto bytes = [&](int32_t b) { return lives_.buffers[b].bytes; };
+    std::ranges::stable_sort(results_, {}, [&](const Result& r) { return bytes(r.buffer); });
+    std::vector<int32_t> others;
+    for (int32_t b = 0; b < std::ssize(lives_.buffers); ++b) {
+      const LiveBuffer& buffer = lives_.buffers[b];
+      const bool own = buffer.inside < 0 && !buffer.argument && !buffer.result &&
+                       !IsCollective(buffer.made_by->opcode());
+      if (own && buffer.space == kHbmSpace && buffer.bytes > Bytes(0)) others.push_back(b);
+    }
+    std::ranges::stable_sort(others, std::greater<>(), bytes);
+    for (const int32_t b : others) {
+      LiveBuffer& buffer = lives_.buffers[b];
+      const auto fitting = std::ranges::lower_bound(
+          results_, buffer.bytes, {}, [&](const Result& r) { return bytes(r.buffer); });
+      const auto free = std::find_if(fitting, results_.end(), [&](const Result& r) {
+        return buffer.end < r.made && std::ranges::none_of(r.taken, [&](const auto& other) {
+                 return buffer.begin < other.second && other.first < buffer.end;
+               });
+      });
+      if (free == results_.end()) continue;
+      free->taken.emplace_back(buffer.begin, buffer.end);
+      buffer.inside = free->buffer;
+    }
+    for (LiveBuffer& buffer : lives_.buffers) {
+      if (buffer.inside < 0) continue;
+      const int32_t around = lives_.buffers[buffer.inside].inside;
+      if (around >= 0) buffer.inside = around;
+    }
+    const auto inside = [&](int32_t b) { return lives_.buffers[b].inside >= 0; };
+    for (auto& [computation, lives] : lives_.computations) {
+      for (std::vector<int32_t>& buffers : lives.alloc_before) std::erase_if(buffers, inside);
+      for (std::vector<int32_t>& buffers : lives.free_after) std::erase_if(buffers, inside);
+    }
+  }
+
   ModuleAliases& aliases_;
   const SizeOfArray& size_;
   LiveIntervals lives_;
   std::vector<int64_t> last_use_;  // in the current computation, by buffer
+  std::vector<Result> results_;
 };
 
 }  // namespace

@@ -103,7 +103,7 @@ void ReadOperandsThemselves(Module& module) {
       if (start->opcode() == Opcode::kCopyStart && index == 1) {
         if (start->operands().size() == 1) Replace(read, start->operand(0));
       } else if (start->opcode() == Opcode::kAsyncStart && index == 0) {
-        for (Instruction* element : std::vector<Instruction*>(read->users())) {
+        for (Instruction* element : Walk(read->users())) {
           if (element->opcode() != Opcode::kGetTupleElement) continue;
           const int64_t n = element->attrs().tuple_index();
           if (n >= 0 && n < std::ssize(start->operands())) Replace(element, start->operand(n));

@@ -53,7 +53,7 @@ RoutedRows HotOf(const Shares& of_device, double all, int64_t room) {
 }
 
 absl::Status BadRouting(const std::string& text, const std::string& what) {
-  return UserError(fmt::format("--routing {}: {}", text, what));
+  return UserError(fmt::format("{}: {}", text, what));
 }
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> LayersIn(const std::string& file) {
