@@ -288,6 +288,9 @@ TEST(LowerTest, EqualLayersAreOneLoop) {
     expected.push_back(x->name());
     expected.push_back(x->called()[0]->root()->name());
   }
+  // A result in whose buffer no array of a layer fits.
+  x = m.Add(Opcode::kConvert, hlo::MakeShape(hlo::PrimitiveType::kBf16, {1024, 1024}), {x});
+  expected.push_back(x->name());
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
   std::vector<std::string> begun;
   AddBegun(program, *program.programs[0], {}, begun);

@@ -290,8 +290,8 @@ class Intervals {
     std::vector<std::pair<int64_t, int64_t>> taken;  // moments, before that
   };
 
-  // What is over before a result is made lies in its buffer if it fits, the largest arrays first. What
-  // collectives make does not: other chips write it, at an address that is the same on all of them.
+  // Puts buffers that are over before a result is made into that one's, the largest that fit first.
+  // Not what collectives make: other chips write it, at an address that is the same on all of them.
   void ShareResults() {
     if (results_.empty()) return;
     const auto bytes = [&](int32_t b) { return lives_.buffers[b].bytes; };
