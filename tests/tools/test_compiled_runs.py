@@ -229,14 +229,17 @@ def memory_error(path: pathlib.Path, report: dict) -> float | None:
     Beside the compiler's own buffer assignment, which says of every array in which memory it lies,
     where and how long. Results have their memory before they are made, so that what we count is
     between what is live there and what is allocated. Where that is not kept, `memory_analysis` has
-    two figures, and neither is that alone: its peak counts arrays in VMEM as well, its sum (arguments, results and temporaries)
-    holes between arrays and what is no array. Where nothing is in VMEM at the peak, the first is
-    exact; where temporaries are few, the second; of small programs, none.
+    two figures, and neither is that alone: its peak counts arrays in VMEM as well, its sum
+    (arguments, results and temporaries) holes between arrays and what is no array. Where
+    nothing is in VMEM at the peak, the first is exact; where temporaries are few, the second;
+    of small programs, none.
     """
     whole = report["peak_hbm_bytes"]
     live = whole - report["memory_at_peak"]["fragmentation_bytes"]
     if figures := assigned(path):
-        return max(live / figures["hbm_bytes"] - 1, 0) + min(live / figures["hbm_live_bytes"] - 1, 0)
+        return max(live / figures["hbm_bytes"] - 1, 0) + min(
+            live / figures["hbm_live_bytes"] - 1, 0
+        )
     workload = tpusim.Workload.load(path)
     assert workload.compilation is not None
     memory = workload.compilation.memory
