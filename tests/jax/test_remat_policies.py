@@ -173,7 +173,7 @@ def test_as_exported_with_the_policy(
     for field, within in (
         ("step_time_ns", 0.01),
         ("flops", 0.001),
-        ("peak_hbm_bytes", 0.05 if all_on_host else 0.01),
+        ("peak_hbm_bytes", 0.08 if all_on_host else 0.01),
     ):
         assert actual[field] == pytest.approx(expected[field], rel=within), field
 
