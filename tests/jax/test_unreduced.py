@@ -67,26 +67,11 @@ def product(v: Any, w: Any, **parts: Any) -> Any:
     return jnp.einsum("ij,jk->ik", v, w, out_sharding=P("x", None, **parts))
 
 
-@pytest.mark.parametrize("name", LINEAR)
-def test_parts_are_added_up_once(name: str, binary: str, tmp_path: pathlib.Path):
-    function, wanted = LINEAR[name]
-    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
-    arguments = [
-        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
-        for shape, spec in ARGUMENTS
-    ]
-    file, output = tmp_path / "program.pb", tmp_path / "partitioned.pb"
-
-    def program(v: Any, w: Any) -> Any:
-        result = function(product(v, w, unreduced={"y"}))
-        return reshard(result, P(*jax.typeof(result).sharding.spec.partitions))
-
-    with jax.set_mesh(mesh):
-        tpusim.export(jax.jit(program), *arguments, path=file, config="v5e-4x2")
-        # The same of whole values: XLA on CPUs adds up broadcasts and loops more than once.
-        inputs, expected = oracle.reference(
-            jax.jit(lambda v, w: function(product(v, w))), arguments
-        )
+def check_partitioned(
+    binary: str, file: pathlib.Path, wanted: str, inputs: Any, expected: Any
+) -> None:
+    """Partitions a program: it has the one collective, and computes what JAX does."""
+    output = file.with_name("partitioned.pb")
     command = [binary, "compile", "--config", "v5e-4x2", str(file), "--emit", "partitioned"]
     done = subprocess.run(
         [*command, "-o", str(output)], capture_output=True, text=True, check=False
@@ -100,6 +85,29 @@ def test_parts_are_added_up_once(name: str, binary: str, tmp_path: pathlib.Path)
     ]
     assert sent == [wanted]
     oracle.check(oracle.run(oracle.hlo_module(made), inputs), expected)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_parts_are_added_up_once(name: str, binary: str, tmp_path: pathlib.Path):
+    function, wanted = LINEAR[name]
+    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    arguments = [
+        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
+        for shape, spec in ARGUMENTS
+    ]
+    file = tmp_path / "program.pb"
+
+    def program(v: Any, w: Any) -> Any:
+        result = function(product(v, w, unreduced={"y"}))
+        return reshard(result, P(*jax.typeof(result).sharding.spec.partitions))
+
+    with jax.set_mesh(mesh):
+        tpusim.export(jax.jit(program), *arguments, path=file, config="v5e-4x2")
+        # The same of whole values: XLA on CPUs adds up broadcasts and loops more than once.
+        inputs, expected = oracle.reference(
+            jax.jit(lambda v, w: function(product(v, w))), arguments
+        )
+    check_partitioned(binary, file, wanted, inputs, expected)
 
 
 # Functions of an f32[16,32] of which each device along y has the largest values of its part, and
@@ -129,7 +137,7 @@ def test_the_largest_and_least_of_parts(name: str, kind: str, binary: str, tmp_p
     argument = jax.ShapeDtypeStruct((16, 8, 32), jnp.float32, sharding=sharding)
     reduce = jax.lax.reduce_max if kind == "max" else jax.lax.reduce_min
     parts = P("x", None, unreduced={"y"}, unreduced_kind=jax.sharding.UnreducedKind[kind])
-    file, output = tmp_path / "program.pb", tmp_path / "partitioned.pb"
+    file = tmp_path / "program.pb"
 
     def program(v: Any) -> Any:
         result = function(reduce(v, axes=(1,), out_sharding=parts))
@@ -138,16 +146,4 @@ def test_the_largest_and_least_of_parts(name: str, kind: str, binary: str, tmp_p
     with jax.set_mesh(mesh):
         tpusim.export(jax.jit(program), argument, path=file, config="v5e-4x2")
         inputs, expected = oracle.reference(jax.jit(program), [argument])
-    command = [binary, "compile", "--config", "v5e-4x2", str(file), "--emit", "partitioned"]
-    done = subprocess.run(
-        [*command, "-o", str(output)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    made = output.read_bytes()
-    sent = [
-        f"{instruction.opcode} {tuple(instruction.shape.dims)}"
-        for _, instruction, _ in hlo_execution.executed(hlo.Module(made))
-        if instruction.opcode in COLLECTIVES
-    ]
-    assert sent == [wanted]
-    oracle.check(oracle.run(oracle.hlo_module(made), inputs), expected)
+    check_partitioned(binary, file, wanted, inputs, expected)

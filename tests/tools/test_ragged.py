@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -190,6 +191,19 @@ def test_statement_without_effect_is_a_warning(run, option, says):
     assert says in done.stderr
 
 
+def _there_and_back(
+    rows: jax.Array, sizes: jax.Array, work: Callable[[jax.Array], jax.Array]
+) -> jax.Array:
+    """Brings rows to where their experts are, room for 4096, works on them, brings them back."""
+    begins = jnp.cumsum(sizes) - sizes
+    there = jnp.zeros((4096, 512), rows.dtype)
+    brought = jax.lax.ragged_all_to_all(rows, there, begins, sizes, begins, sizes, axis_name="x")
+    back = jnp.zeros_like(rows)
+    return jax.lax.ragged_all_to_all(
+        work(brought), back, begins, sizes, begins, sizes, axis_name="x"
+    )
+
+
 @pytest.fixture
 def routed_experts(tmp_path: pathlib.Path) -> pathlib.Path:
     """Four devices hold two experts each: 1024 rows of each go there, are multiplied, come back."""
@@ -198,14 +212,7 @@ def routed_experts(tmp_path: pathlib.Path) -> pathlib.Path:
     def layer(
         rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array
     ) -> jax.Array:
-        begins = jnp.cumsum(sizes) - sizes
-        there = jnp.zeros((4096, 512), rows.dtype)
-        brought = jax.lax.ragged_all_to_all(
-            rows, there, begins, sizes, begins, sizes, axis_name="x"
-        )
-        done = jax.lax.ragged_dot(brought, weights, groups)
-        back = jnp.zeros_like(rows)
-        return jax.lax.ragged_all_to_all(done, back, begins, sizes, begins, sizes, axis_name="x")
+        return _there_and_back(rows, sizes, lambda x: jax.lax.ragged_dot(x, weights, groups))
 
     mapped = jax.shard_map(
         layer,
@@ -329,14 +336,11 @@ def routed_kernels(tmp_path: pathlib.Path) -> pathlib.Path:
     def layer(
         rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array
     ) -> jax.Array:
-        begins = jnp.cumsum(sizes) - sizes
-        there = jnp.zeros((4096, 512), rows.dtype)
-        brought = jax.lax.ragged_all_to_all(
-            rows, there, begins, sizes, begins, sizes, axis_name="x"
+        return _there_and_back(
+            rows,
+            sizes,
+            lambda x: _grouped_product(_grouped_product(x, weights, groups), weights, groups),
         )
-        done = _grouped_product(_grouped_product(brought, weights, groups), weights, groups)
-        back = jnp.zeros_like(rows)
-        return jax.lax.ragged_all_to_all(done, back, begins, sizes, begins, sizes, axis_name="x")
 
     def layers(
         rows: jax.Array, weights: jax.Array, groups: jax.Array, sizes: jax.Array

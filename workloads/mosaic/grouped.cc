@@ -55,35 +55,6 @@ std::shared_ptr<const Table> TableOf(std::vector<int64_t> values) {
   return std::make_shared<const Table>(Table{{std::ssize(values)}, std::move(values)});
 }
 
-// The steps of groups: each tile once for each group with rows in it.
-struct Steps {
-  std::vector<int64_t> starts, groups, tiles;
-};
-
-Steps StepsOf(const GroupedProduct& product, const std::vector<int64_t>& sizes) {
-  Steps steps;
-  int64_t start = 0;
-  for (int64_t group = 0; group < std::ssize(sizes); ++group) {
-    const int64_t size = std::min(sizes[static_cast<size_t>(group)], product.rows - start);
-    const int64_t end = start + size;
-    steps.starts.push_back(start);
-    int64_t at = start / product.tile;
-    const int64_t last = std::max<int64_t>(0, CeilDiv(product.rows, product.tile) - 1);
-    if (size == 0 && product.visits_empty) {
-      steps.groups.push_back(group);
-      steps.tiles.push_back(std::min(at, last));
-    }
-    for (; size > 0 && at * product.tile < end; ++at) {
-      steps.groups.push_back(group);
-      steps.tiles.push_back(at);
-    }
-    start = end;
-  }
-  // Groups that are elsewhere have no rows.
-  steps.starts.resize(static_cast<size_t>(product.all_groups) + 1, start);
-  return steps;
-}
-
 // Finds the tables of a kernel that runs its own pipeline (`pltpu.emit_pipeline`), of which the grid
 // says nothing: offsets of groups, then the group and the tile of every step, in the order in which
 // `make_group_metadata` of megablox and what came of it return them; a matrix for each group among
@@ -136,6 +107,30 @@ std::optional<GroupedProduct> FindPipeline(const Call& call) {
 }
 
 }  // namespace
+
+GroupSteps StepsOf(const GroupedProduct& product, const std::vector<int64_t>& sizes) {
+  GroupSteps steps;
+  int64_t start = 0;
+  for (int64_t group = 0; group < std::ssize(sizes); ++group) {
+    const int64_t size = std::min(sizes[static_cast<size_t>(group)], product.rows - start);
+    const int64_t end = start + size;
+    steps.starts.push_back(start);
+    int64_t at = start / product.tile;
+    const int64_t last = std::max<int64_t>(0, CeilDiv(product.rows, product.tile) - 1);
+    if (size == 0 && product.visits_empty) {
+      steps.groups.push_back(group);
+      steps.tiles.push_back(std::min(at, last));
+    }
+    for (; size > 0 && at * product.tile < end; ++at) {
+      steps.groups.push_back(group);
+      steps.tiles.push_back(at);
+    }
+    start = end;
+  }
+  // Groups that are elsewhere have no rows.
+  steps.starts.resize(static_cast<size_t>(product.all_groups) + 1, start);
+  return steps;
+}
 
 std::optional<GroupedProduct> FindGroups(const Module& module, const Call& call) {
   const Operation* main = module.Main();
@@ -236,7 +231,7 @@ std::vector<int64_t> EqualSizes(const GroupedProduct& product, int64_t rows) {
 
 GroupedCall WithSizes(const GroupedProduct& product, const Call& call,
                       const std::vector<int64_t>& sizes) {
-  Steps steps = StepsOf(product, sizes);
+  GroupSteps steps = StepsOf(product, sizes);
   GroupedCall made;
   made.call = call;
   made.steps = std::ssize(steps.tiles);

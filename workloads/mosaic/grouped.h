@@ -36,6 +36,14 @@ struct GroupedProduct {
   size_t group_of_step = 0, tile_of_step = 0;
 };
 
+// The steps of a grouped product, and where its groups start: each tile once for each group with
+// rows in it.
+struct GroupSteps {
+  std::vector<int64_t> starts, groups, tiles;
+};
+// `sizes` are of the groups that are here; rows beyond those of the device are left out.
+GroupSteps StepsOf(const GroupedProduct& product, const std::vector<int64_t>& sizes);
+
 // Returns nothing if the kernel is no grouped product, or its groups are known.
 std::optional<GroupedProduct> FindGroups(const Module& module, const Call& call);
 

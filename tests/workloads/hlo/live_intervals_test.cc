@@ -73,6 +73,18 @@ TEST_F(LiveIntervalsTest, WhatIsOverBeforeAResultIsMadeLiesInItsBuffer) {
   EXPECT_EQ(Buffer("b").inside, -1);
 }
 
+// Other chips write what a permute makes: it has a place of its own.
+TEST_F(LiveIntervalsTest, WhatACollectiveMakesIsInNoResult) {
+  Read("", R"(ENTRY e {
+  x = f32[8,128] parameter(0)
+  a = f32[8,128] collective-permute(x), source_target_pairs={{0,1},{1,0}}
+  b = f32[4,128] slice(a), slice={[0:4], [0:128]}
+  ROOT r = f32[8,128] concatenate(b, b), dimensions={0}
+})");
+  EXPECT_EQ(Buffer("a").inside, -1);
+  EXPECT_EQ(Life("a"), FromTo("a", "b"));
+}
+
 constexpr char kLoop[] = R"(
 body {
   t = (f32[8], s32[]) parameter(0)

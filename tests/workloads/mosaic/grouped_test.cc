@@ -56,7 +56,8 @@ TEST_F(GroupedTest, GroupsOfEqualSizeMakeItsTables) {
 
 TEST_F(GroupedTest, GroupsHaveTheirSizes) {
   GroupedProduct found = *FindGroups(*module_, call_);
-  // Rows 0-39 in tiles 0 to 2, none, rows 40-49 in tiles 2 and 3; 14 rows belong to nobody.
+  // The first group has rows 0 to 39, in tiles 0 to 2, the second none, the third rows 40 to 49, in
+  // tiles 2 and 3. The last 14 rows are in no group, so that no step multiplies them.
   GroupedCall made = WithSizes(found, call_, {40, 0, 10});
   EXPECT_EQ(made.steps, 5);
   EXPECT_THAT(Table(made, 1), ElementsAre(0, 40, 40, 50));

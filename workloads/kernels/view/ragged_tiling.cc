@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/ir/shape.h"
+#include "workloads/mosaic/grouped.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -50,15 +52,6 @@ class Tiles {
   const int64_t room_, in_, out_;  // bits
 };
 
-int64_t StepsOf(const std::vector<int64_t>& sizes, int64_t rows) {
-  int64_t steps = 0, start = 0;
-  for (const int64_t size : sizes) {
-    if (size > 0) steps += (start + size - 1) / rows - start / rows + 1;
-    start += size;
-  }
-  return steps;
-}
-
 }  // namespace
 
 std::optional<RaggedTiling> RaggedTilingOf(const Instruction& product,
@@ -94,8 +87,14 @@ std::optional<RaggedTiling> RaggedTilingOf(const Instruction& product,
   tiling.tiles = CeilDiv(tiling.all_rows, tiling.rows);
   const bool differ =
       sizes && std::ranges::adjacent_find(*sizes, std::not_equal_to<>()) != sizes->end();
-  tiling.steps = differ ? std::max<int64_t>(1, StepsOf(*sizes, tiling.rows))
-                        : tiling.tiles + tiling.groups - 1;
+  tiling.steps = tiling.tiles + tiling.groups - 1;
+  if (differ) {
+    mosaic::GroupedProduct grouped;
+    grouped.rows = tiling.all_rows;
+    grouped.tile = tiling.rows;
+    grouped.groups = grouped.all_groups = std::ssize(*sizes);
+    tiling.steps = std::ssize(mosaic::StepsOf(grouped, *sizes).tiles);
+  }
   return tiling;
 }
 
